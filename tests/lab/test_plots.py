@@ -67,6 +67,33 @@ def test_a_bar_that_is_missing_is_said_not_to_be_measured(tmp_path: Path, drawn:
     assert texts(drawn[0]).count("not measured") == len(found.panels)
 
 
+def test_bars_beside_sweeps_are_of_what_they_show_alone(tmp_path: Path, drawn: list[Any]) -> None:
+    found, points = points_of("stash13", 5.0)
+    points = [p for p in points if (p.panel == "chunk threshold") == (p.series == "fit") and p.panel != "chunk gain"]
+    points += [replace(p, x=p.x + 0.1) for p in points if p.panel == "chunk time"]
+    figure_plots.draw(found, points, [], tmp_path / "x.png", "a machine", 1000)
+    assert "not measured" not in texts(drawn[0])
+    assert [label.get_text() for label in drawn[0].axes[2].get_xticklabels()] == ["fit"]
+
+
+@pytest.mark.parametrize("name", figure_data.names())
+def test_panels_have_titles_of_their_own(name: str) -> None:
+    """No reader knows the names that the data files have. Panels of one title show different things of a data set."""
+    found = figure_data.load(name)
+    titles = [figure_plots._title(panel, 1000) for panel in found.panels]
+    names = {panel.partition(" of ")[0] for panel in found.panels}
+    assert not names & {part for title in titles for part in title.lower().split(": ")}
+    shown = {(title, panel.partition(" of ")[0]) for title, panel in zip(titles, found.panels, strict=True)}
+    assert len(shown) == len(found.panels)
+    assert len(set(titles)) == len(titles) or all(panel.startswith(("dynamic", "resize")) for panel in found.panels)
+
+
+def test_markers_of_a_level_line_are_whole(tmp_path: Path, drawn: list[Any]) -> None:
+    found, points = points_of("fig04", 5.0)
+    figure_plots.draw(found, points, [], tmp_path / "x.png", "a machine", 1000)
+    assert all(axis.get_ylim()[1] >= 1.05 * 5 for axis in drawn[0].axes)
+
+
 def test_bars_of_very_different_height_have_a_logarithmic_axis(tmp_path: Path, drawn: list[Any]) -> None:
     found, points = points_of("dy8", 5.0)
     lowest = [replace(p, value=0.005) if p.series == found.series[0].label else p for p in points]

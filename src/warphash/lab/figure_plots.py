@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from textwrap import wrap
+from textwrap import fill, wrap
 from typing import Any
 
 from .dynamic_sets import SETS
@@ -27,6 +27,10 @@ _LOGARITHMIC_FROM = 1000
 """Highest over lowest bar from which an axis of bars is logarithmic."""
 _TOLD_PER_INCH = 15
 """Characters of the line below the title."""
+_RATIO_CHARACTERS = 44
+"""Most in a line below a panel."""
+_UNIT_CHARACTERS = 34
+"""Most in a line of an axis label: a longer line would reach into other panels."""
 _TITLES = {
     "build unique": "Insertion",
     "find 100": "Find, all present",
@@ -53,6 +57,31 @@ _TITLES = {
     "chunk time": "Time of a chunk",
     "chunk gain": "Stash less clStash",
     "chunk threshold": "Threshold of the hybrid",
+    "board insert": "Insertion",
+    "board present": "Find, all present",
+    "board half": "Find, half present",
+    "board unaided present": "All present, without tickets",
+    "board unaided half": "Half present, without tickets",
+    "bus ceiling": "Random reads of host memory",
+    "bus insert": "Insertion",
+    "bus present": "Find, all present",
+    "bus half": "Find, half present",
+    "bus absent": "Find, none present",
+    "profile efficiency": "Lanes at work",
+    "profile hits": "Hits of the cache",
+    "profile bandwidth": "Share of the memory",
+    "profile unique efficiency": "Insertion: lanes at work",
+    "profile unique throughput": "Insertion: bytes moved",
+    "profile find throughput": "Find: bytes moved",
+    "profile unique bandwidth": "Insertion: share of the memory",
+    "profile find bandwidth": "Find: share of the memory",
+    "profile unique sectors": "Insertion: sectors of the memory",
+    "profile find sectors": "Find: sectors of the memory",
+    "profile unique requests": "Insertion: sectors of the cache",
+    "profile find requests": "Find: sectors of the cache",
+    "tiers find": "Find",
+    "tiers cached": "Hits of the cache",
+    "tiers oracle": "Hits, beside an oracle's",
     "trace build": "Construction",
     "trace insert": "Insertion",
     "trace lookup": "Lookup",
@@ -72,6 +101,16 @@ _TITLES = {
     "dynamic batches": "Time of each batch",
     "dynamic load": "Load factor after each batch",
 }
+_OF_SLICES = {
+    "rate": "",
+    "concurrency": "\napart, in one launch each",
+    "mixing": "\napart, slice by slice",
+    "insert": "\ninsertions",
+    "present": "\nfinds",
+    "half": "\nfinds",
+}
+"""What a panel of slices shows."""
+
 METRICS = {
     "rate": "million keys per second",
     "mean rate": "million keys per second, mean",
@@ -126,7 +165,9 @@ def draw(
     with mpl.rc_context(style()):
         alone = len(figure.panels) == 1
         across = -(-len(panels) // rows)
-        width, height = 3.3 * across + (3.3 if alone else 0.4), 1.2 + 3.1 * rows
+        told_below = max(sum(r.ratio.panel == panel for r in ratios) for panel in panels)
+        row_height = 3.1 + 0.35 * max(0, told_below - 1)
+        width, height = 3.3 * across + (3.3 if alone else 0.4), 1.2 + row_height * rows
         canvas, axes = plt.subplots(rows, across, figsize=(width, height), squeeze=False)
         for axis in axes.flat[len(panels) :]:
             axis.remove()
@@ -136,12 +177,16 @@ def draw(
             kind(axis, figure, panel, points)
             axis.set_title(_title(panel, n))
             axis.set_xlabel("\n".join([axis.get_xlabel(), *(_told(r) for r in ratios if r.ratio.panel == panel)]))
-            if axis.get_yscale() == "linear" and all(p.value >= 0 for p in points if p.panel == panel):
-                axis.set_ylim(bottom=0)
+            values = [p.value for p in points if p.panel == panel]
+            if axis.get_yscale() == "linear" and all(value >= 0 for value in values):
+                # The limit that Matplotlib chose cuts markers off where the lowest value is near the highest one.
+                axis.set_ylim(0, max(axis.get_ylim()[1], 1.06 * max(values, default=0)))
             axis.grid(axis="y", color="#eef0f2", linewidth=0.8)
             axis.set_axisbelow(True)
             if number % across == 0 or units[panel] != units[panels[number - 1]]:
-                axis.set_ylabel(units[panel], fontsize=9 if figure.metric == "panel" else None)
+                small = figure.metric == "panel"
+                unit = fill(units[panel], _UNIT_CHARACTERS) if small else units[panel]
+                axis.set_ylabel(unit, fontsize=9 if small else None)
         canvas.suptitle(figure.title, x=0.012, y=1 - 0.086 / height, ha="left", fontsize=14, fontweight="bold")
         counted = {"allocation rate": "slabs", "access rate": "accessed places at most"}.get(figure.metric, "keys")
         told = f"{machine}, {n:,} {counted}."
@@ -195,10 +240,13 @@ def _title(panel: str, n: int) -> str:
     if kind == "mix":
         return f"Γ = ({', '.join(f'{int(share) / 100:g}' for share in numbers)})"
     if kind == "slices":
-        return f"Slices of {int(numbers[0]):,}, {'all' if numbers[1] == 'present' else 'half'} present"
+        size, present, shown = numbers
+        return f"Slices of {int(size):,}, {'all' if present == 'present' else 'half'} present{_OF_SLICES[shown]}"
     if kind == "batches":
         return f"Batches of {n // int(numbers[0]):,}"
     title = _TITLES.get(panel, panel)
+    if data.startswith("hot "):
+        data = f"One key in {data.removeprefix('hot ')} %"
     return f"{data.upper() if data in SETS else data}: {title.lower()}" if data else title
 
 
@@ -226,7 +274,8 @@ def _draw_lines(axis: Any, figure: Figure, panel: str, points: list[Point]) -> N
     if figure.metric == "panel" and panel_metric(panel) in ("batches", "load"):
         axis.set_xlabel("batch")
         if panel_metric(panel) == "batches":
-            axis.set_xlabel("batch\nslowest over median, of each half:\n" + ", ".join(_slowest(figure, panel, points)))
+            slowest = fill(", ".join(_slowest(figure, panel, points)), _RATIO_CHARACTERS)
+            axis.set_xlabel(f"batch\nslowest over median, of each half:\n{slowest}")
             axis.set_yscale("log")
             axis.yaxis.set_major_formatter("{x:g}")
             axis.yaxis.set_minor_formatter("")
@@ -259,7 +308,11 @@ def _slowest(figure: Figure, panel: str, points: list[Point]) -> Iterator[str]:
 
 
 def _draw_bars(axis: Any, figure: Figure, panel: str, points: list[Point]) -> None:
-    shown = list(zip(LOOKS, figure.series, strict=False))
+    # A figure of bars has a place for each series. Beside sweeps, bars are of other series than the lines.
+    alone = all(len({p.x for p in points if p.panel == other}) <= 1 for other in figure.panels)
+    measured = {p.series for p in points if p.panel == panel}
+    looks = zip(LOOKS, figure.series, strict=False)
+    shown = [(look, series) for look, series in looks if alone or series.label in measured]
     values = [p.value for p in points if p.panel == panel]
     if values and min(values) > 0 and max(values) >= _LOGARITHMIC_FROM * min(values):
         axis.set_yscale("log")
@@ -268,7 +321,7 @@ def _draw_bars(axis: Any, figure: Figure, panel: str, points: list[Point]) -> No
         mine = [p.value for p in points if (p.series, p.panel) == (series.label, panel)]
         for value in mine:
             axis.bar(at, value, width=0.62, **look.bar)
-            text = f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
+            text = f"{value:,.0f}" if value >= 100 else f"{value:.2f}" if value >= 0.01 or not value else f"{value:.2g}"
             axis.annotate(text, (at, value), xytext=(0, 3), fontsize=9, **label)
         if not mine:
             place = {"xycoords": axis.get_xaxis_transform(), "xytext": (0, 4), "rotation": 90, "fontsize": 8}
