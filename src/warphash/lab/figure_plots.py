@@ -177,7 +177,7 @@ def draw(
             kind(axis, figure, panel, points)
             axis.set_title(_title(panel, n))
             axis.set_xlabel("\n".join([axis.get_xlabel(), *(_told(r) for r in ratios if r.ratio.panel == panel)]))
-            values = [p.value for p in points if p.panel == panel]
+            values = [p.value for p in (*points, *figure.published) if p.panel == panel]
             if axis.get_yscale() == "linear" and all(value >= 0 for value in values):
                 # The limit that Matplotlib chose cuts markers off where the lowest value is near the highest one.
                 axis.set_ylim(0, max(axis.get_ylim()[1], 1.06 * max(values, default=0)))
