@@ -40,9 +40,14 @@ def iceberg(
     rng: np.random.Generator,
     early_exit: bool = False,
     hashes: int = 3,
+    parts: int = 1,
 ) -> Outcome:
-    """Primary bucket while it holds fewer than ``region`` keys, else the emptiest secondary, else the primary again."""
+    """Primary bucket while it holds fewer than ``region`` keys, else the emptiest secondary, else the primary again.
+
+    The keys come in random order, or part of the table by part, as a large batch does on a GPU.
+    """
     chosen = choices(n, buckets, hashes, rng)
+    chosen = chosen[np.argsort(chosen[:, 0] * parts // buckets, kind="stable")]
     load = [0] * buckets
     function = np.zeros(n, np.int64)
     read = unplaced = 0

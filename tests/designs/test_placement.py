@@ -9,7 +9,7 @@ import pytest
 
 from designs import oracle
 from designs.conftest import Keys, build
-from designs.published import PROBES_OF_THE_TEXT, Probes
+from designs.published import PROBES, PROBES_OF_THE_TEXT, Probes
 from support.engines import one_of_each
 from support.hashing import buckets_under
 from warphash import HashMap, HashSet, TableFull
@@ -70,6 +70,25 @@ def test_iceberg_threshold_and_ties(b: int, region: int, present: Keys, absent: 
     readings = [Reading(region + offset, ties) for offset in (-1, 0, 1) for ties in (False, True)]
     assert min(readings, key=distance) == Reading(region, True)
     assert distance(Reading(region, True)) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("threshold", "in_parts"),
+    [
+        (0.8, 1.254),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in ((0.2, 2.542), (0.4, 2.269), (0.6, 1.767))),
+    ],
+)
+def test_keys_that_come_part_by_part_read_more_of_iceberg(threshold: float, in_parts: float) -> None:
+    """The order of a large batch explains what an H200 read (docs/fidelity.md#bght-probes-iht).
+
+    Parts that come late are empty while keys that are sent away look at them.
+    """
+    row = next(row for row in PROBES if str(row) == f"iceberg-slots_per_bucket=16-threshold={threshold}-load=0.8")
+    n, region = 300_000, int(threshold * 16) + 1
+    for parts, expected in ((1, row.present), (16, in_parts)):
+        simulated = oracle.iceberg(-(-n * 5 // 64), 16, n, region, True, np.random.default_rng(8), parts=parts)
+        assert simulated.present == pytest.approx(expected, rel=0.005)
 
 
 @pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
