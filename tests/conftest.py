@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import inspect
 import signal
+import sys
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -54,7 +55,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Leave out what a test is not `support.cases.only` of, what ``-m`` does not select, and the other shares."""
     items[:] = [item for item in items if all(_is_wanted(item, *mark.args) for mark in item.iter_markers("only"))]
-    mark_listed(items, are_all=config.args == config.getini("testpaths"))
+    try:
+        mark_listed(items, are_all=config.args == config.getini("testpaths"))
+    except pytest.UsageError as error:
+        if hasattr(config, "workerinput"):  # the process that began this one says only that it ended
+            with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+                print(error, file=sys.stderr)
+        raise
     yield
     items[:] = share_of(items, config.getoption("--share"))
 

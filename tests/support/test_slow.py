@@ -87,6 +87,7 @@ def test_shares_are_all_tests(suite: Path) -> None:
 @pytest.mark.parametrize("processes", ["0", "2"])
 def test_a_listed_case_that_no_test_has_is_refused(suite: Path, processes: str) -> None:
     (suite / "tests" / "slow.txt").write_text("tests/test_some.py::test_gone\n")
-    assert ran(suite, "-n", processes)[0] != 0
+    status, said = ran(suite, "-n", processes)
+    assert status != 0 and "has 1 cases that are no tests, as tests/test_some.py::test_gone" in said[0]
     assert ran(suite, "-n", processes, "tests/test_some.py")[0] == 0
     assert ran(suite, "-n", processes, "--ignore=tests/test_some.py")[0] == pytest.ExitCode.NO_TESTS_COLLECTED
