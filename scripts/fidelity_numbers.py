@@ -54,53 +54,57 @@ NO_TEXT = re.compile(r"`[^`]*`|\]\([^)]*\)|<[^>]*>")
 """What a cell has beside its text: code, the target of a link, an anchor."""
 
 LINK = re.compile(r"\]\(([\w/.-]+\.md)[^)]*\)")
-TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::\w+)?`")
+TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 COLUMNS = ("row", "claim", "here", "outcome", "shown by", "measured")
 UNITS = (1, 1e3, 1e6, 1e9, 0.01)
 """Of a number whose source has it without a unit: thousands, millions, billions, per cent."""
 
 
-@cache
-def _read(path: Path) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return record
-
-
 class Figure:
-    """The values of one figure. Remembers the places that it was asked for."""
+    """The values of one figure, and the places where they stand."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.places: set[float] = set()
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """The file."""
-        return _read(FIGURES / f"{self.name}.json")
+        """Of all values that were asked for so far."""
 
     def __call__(self, panel: str, series: str, x: Any = None, part: str = "") -> Any:
         """Values by x: of one x, of a list of them in their order, or of all, in ascending order."""
-        line = {
-            float(point["x"]): point["value"]
-            for point in self.record["points"]
-            if (point["panel"], point["series"], point["part"]) == (panel, series, part)
-        }
-        if not line:
+        record, lines = _read(self.name)
+        line = lines.get((panel, series, part))
+        if line is None:
             raise KeyError(f"{self.name} has no line {series!r} in a panel {panel!r}")
         wanted = sorted(line) if x is None else [float(each) for each in np.atleast_1d(x)]
-        self.places.update([*wanted, float(self.record["keys"])])
+        self.places.update([*wanted, float(record["keys"])])
         self.places.update(_value(text) for text in NUMBER.findall(f"{panel} {series}"))
         values = [line[each] for each in wanted]
         return values[0] if np.isscalar(x) else np.array(values)
 
     def ratio(self, panel: str, of: str, over: str) -> float:
         """A ratio that the file has."""
-        for each in self.record["ratios"]:
+        for each in _read(self.name)[0]["ratios"]:
             if (each["ratio"]["panel"], each["ratio"]["of"], each["ratio"]["over"]) == (panel, of, over):
                 if isinstance(at := each["ratio"]["at"], int | float):
                     self.places.add(float(at))
                 return float(each["value"])
         raise KeyError(f"{self.name} has no ratio of {of!r} over {over!r} in a panel {panel!r}")
+
+
+@cache
+def _read(figure: str) -> tuple[dict[str, Any], dict[tuple[str, str, str], dict[float, float]]]:
+    """The file of a figure, and its values: by panel, series and part, then by x."""
+    record: dict[str, Any] = json.loads((FIGURES / f"{figure}.json").read_text(encoding="utf-8"))
+    lines: dict[tuple[str, str, str], dict[float, float]] = {}
+    for point in record["points"]:
+        line = lines.setdefault((point["panel"], point["series"], point["part"]), {})
+        line[float(point["x"])] = point["value"]
+    return record, lines
+
+
+@cache
+def _measured() -> list[str]:
+    """The figures that have a file."""
+    return [path.stem for path in FIGURES.glob("*.json")]
 
 
 def _of_all(function: Any) -> Any:
@@ -154,7 +158,7 @@ def _numbers_of(path: Path) -> frozenset[float]:
 def _said_elsewhere(line: str) -> set[float]:
     """All numbers of the pages that a row links to, and of the tests that it names. A test may have 0.01 for 1 %."""
     pages = [PAGE.parent / page for page in LINK.findall(line)]
-    tests = [ROOT / test for test in TEST.findall(line)]
+    tests = [ROOT / test for test, _ in TEST.findall(line)]
     of_tests = {number for path in tests for number in _numbers_of(path)}
     return {number for path in pages for number in _numbers_of(path)} | of_tests | {100 * each for each in of_tests}
 
@@ -165,58 +169,55 @@ def figures_of(line: str) -> list[str]:
     return [name for name in names if "/" not in name]
 
 
-class _Row:
-    """A row, the paragraph about it, and the entry that says where their numbers are from."""
+def _listed(sources: list[Any], figures: Mapping[str, Figure]) -> list[tuple[Any, float]]:
+    """Each number that a list of an entry has or gives, with its source."""
+    return [
+        (source, float(value))
+        for source in sources
+        for value in np.atleast_1d(eval(source, {**FUNCTIONS, **figures}) if isinstance(source, str) else source)
+    ]
 
-    def __init__(self, name: str, line: str, note: str, entry: Mapping[str, Any]) -> None:
-        self.name, self.line, self.note, self.entry = name, line, note, entry
-        self._figures = {path.stem: Figure(path.stem) for path in FIGURES.glob("*.json")}
-        self.problems: list[str] = []
 
-    def checked(self) -> tuple[str, str]:
-        """The row and the paragraph with the numbers that the figures have now. Fills `problems`."""
-        row, note = numbers_of_row(self.line), list(NUMBER.finditer(_text_of(self.note)))
-        of_row, of_note = self._listed("numbers", row), self._listed("note", note)
-        known = (
-            {place for figure in self._figures.values() for place in figure.places}
-            | _said_elsewhere(self.line + self.note)
-            | set(map(float, self.entry.get("given", [])))
-        )
-        return self._replaced(self.line, row, of_row, known), self._replaced(self.note, note, of_note, known)
+def _replaced(
+    text: str, numbers: list[re.Match[str]], listed: list[tuple[Any, float]], known: set[float]
+) -> tuple[str, list[str]]:
+    """The text with the numbers that its sources have now, and what is wrong with the text as it is."""
+    problems = []
+    for number, (source, value) in reversed(list(zip(numbers, listed, strict=True))):
+        if isinstance(source, str):
+            written = _written_like(number[0], value)
+            if written != number[0]:
+                problems.append(f"has {number[0]}, and {source} is {written}")
+            text = text[: number.start()] + written + text[number.end() :]
+        elif _value(number[0]) != value:
+            problems.append(f"has {number[0]}, and {source} is listed")
+        elif not any(math.isclose(value * unit, each) for unit in UNITS for each in known):
+            problems.append(f"{number[0]} has no source")
+    return text, problems[::-1]
 
-    def _listed(self, key: str, found: list[re.Match[str]]) -> list[tuple[Any, float]]:
-        """What the numbers have to be, each with its source. Nothing if there is another number of them."""
-        if found and figures_of(self.line) and key not in self.entry:
-            self.problems.append(f"{self.name}: names a figure, and {SOURCES.name} has no {key!r} of it")
-            return []
-        listed = [
-            (source, float(value))
-            for source in self.entry.get(key, [_value(match[0]) for match in found])
-            for value in np.atleast_1d(self._evaluated(source))
-        ]
-        if len(found) == len(listed):
-            return listed
-        numbers = " ".join(match[0] for match in found)
-        self.problems.append(f"{self.name}: has {len(found)} numbers ({numbers}), and {len(listed)} in {key!r}")
-        return []
 
-    def _evaluated(self, source: Any) -> Any:
-        return eval(source, {**FUNCTIONS, **self._figures}) if isinstance(source, str) else source
-
-    def _replaced(
-        self, text: str, found: list[re.Match[str]], listed: list[tuple[Any, float]], known: set[float]
-    ) -> str:
-        for match, (source, value) in reversed(list(zip(found, listed, strict=False))):
-            measured = isinstance(source, str)
-            written = _written_like(match[0], value) if measured else match[0]
-            text = text[: match.start()] + written + text[match.end() :]
-            if measured and written != match[0]:
-                self.problems.append(f"{self.name}: has {match[0]}, and {source} is {written}")
-            elif not measured and _value(match[0]) != value:
-                self.problems.append(f"{self.name}: has {match[0]}, and {source} is listed")
-            elif not measured and not any(math.isclose(value * unit, each) for unit in UNITS for each in known):
-                self.problems.append(f"{self.name}: {match[0]} has no source")
-        return text
+def _checked(line: str, note: str, entry: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """A row and its paragraph with the numbers that the figures have now, and what is wrong with them as they are."""
+    figures = {name: Figure(name) for name in _measured()}
+    texts = [("numbers", line, numbers_of_row(line)), ("note", note, list(NUMBER.finditer(_text_of(note))))]
+    of_texts = [
+        _listed(entry.get(key, [_value(number[0]) for number in numbers]), figures) for key, _, numbers in texts
+    ]
+    known = {place for figure in figures.values() for place in figure.places}
+    known |= _said_elsewhere(line + note) | set(map(float, entry.get("given", [])))
+    written, problems = [], []
+    for (key, text, numbers), listed in zip(texts, of_texts, strict=True):
+        wrong = []
+        if numbers and figures_of(line) and key not in entry:
+            wrong = [f"names a figure, and {SOURCES.name} has no {key!r} of it"]
+        elif len(numbers) != len(listed):
+            said = " ".join(number[0] for number in numbers)
+            wrong = [f"has {len(numbers)} numbers ({said}), and {len(listed)} in {key!r}"]
+        else:
+            text, wrong = _replaced(text, numbers, listed, known)
+        written.append(text)
+        problems += wrong
+    return written, problems
 
 
 def rows_of(page: str) -> dict[str, str]:
@@ -231,10 +232,11 @@ def compared(page: str, sources: Mapping[str, Any]) -> tuple[str, list[str]]:
     problems = [f"{name}: {SOURCES.name} has an entry without a row" for name in sources if name not in rows]
     problems += [f"{name}: a paragraph without a row" for name in notes if name not in rows]
     for name, line in rows.items():
-        row = _Row(name, line, notes.get(name, ""), sources.get(name, {}))
-        for old, new in zip((row.line, row.note), row.checked(), strict=True):
+        note = notes.get(name, "")
+        written, wrong = _checked(line, note, sources.get(name, {}))
+        for old, new in zip((line, note), written, strict=True):
             page = page.replace(old, new) if old else page
-        problems += row.problems
+        problems += [f"{name}: {each}" for each in wrong]
     return page, problems
 
 

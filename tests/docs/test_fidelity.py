@@ -15,13 +15,13 @@ import pytest
 from warphash.lab import figure_data
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "fidelity.md").read_text(encoding="utf-8")
-LINES = re.findall(r"^\| <a id=.*$", PAGE, re.MULTILINE)
-ROWS = re.findall(r"^\| <a id=\"([^\"]+)\"></a>`([^`]+)` \|(.*)\|$", PAGE, re.MULTILINE)
-TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
-POINTER = re.compile(r"fidelity\.md#([\w-]+)")
 NUMBERS = runpy.run_path(str(ROOT / "scripts" / "fidelity_numbers.py"))
-SOURCES = tomllib.loads((ROOT / "docs" / "fidelity.toml").read_text(encoding="utf-8"))
+PAGE: str = NUMBERS["PAGE"].read_text(encoding="utf-8")
+SOURCES = tomllib.loads(NUMBERS["SOURCES"].read_text(encoding="utf-8"))
+TEST: re.Pattern[str] = NUMBERS["TEST"]
+LINES = re.findall(r"^\| <a id=.*\|$", PAGE, re.MULTILINE)
+NAMES = [name for line in LINES for name in re.findall(r"^\| <a id=\"([^\"]+)\"></a>`\1` \|", line)]
+POINTER = re.compile(r"fidelity\.md#([\w-]+)")
 CLAIMS: dict[str, str] = NUMBERS["rows_of"](PAGE)
 PREFIXES = {"(DyHash": "dyhash", "(SlabHash": "slabhash", "(BGHT": "bght", "(Stash": "stash", "HH Hash (": "hh"}
 """Of the rows of a paper, by what the heading of its section has."""
@@ -36,10 +36,8 @@ def functions_of(path: str) -> set[str]:
 
 
 def test_every_row_has_one_name_and_its_paper() -> None:
-    names = [name for name, _, _ in ROWS]
-    assert len(names) == len(set(names)) > 80
-    assert all(anchor == name for anchor, name, _ in ROWS)
-    assert len(names) == PAGE.count("<a id="), "a row that is no row of a table"
+    assert len(NAMES) == len(set(NAMES)) > 80
+    assert len(NAMES) == PAGE.count("<a id="), "a row that is no row of a table, or has an anchor of another name"
     for heading, prefix in PREFIXES.items():
         part = next(part for part in PAGE.split("\n## ") if heading in part.splitlines()[0])
         assert set(re.findall(r"<a id=\"([a-z]+)-", part)) == {prefix}
@@ -107,7 +105,6 @@ def test_a_wrong_number_is_noticed(name: str) -> None:
 
 
 def test_every_pointer_to_a_row_exists() -> None:
-    names = {name for name, _, _ in ROWS}
     for path in TREE:
         if path.suffix in (".py", ".cuh", ".md", ".toml"):
-            assert set(POINTER.findall(path.read_text(encoding="utf-8"))) <= names, path
+            assert set(POINTER.findall(path.read_text(encoding="utf-8"))) <= set(NAMES), path
