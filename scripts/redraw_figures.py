@@ -12,9 +12,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
-from warphash.lab import figure_plots, ratios
+from warphash.lab import figure_plots, ratios, results
 from warphash.lab.figure_data import Point, load
 
 
@@ -23,14 +24,14 @@ def redraw(path: Path) -> None:
     content = json.loads(path.read_text(encoding="utf-8"))
     figure = load(path.stem)
     points = [Point(**{name: each[name] for name in Point.__dataclass_fields__}) for each in content["points"]]
-    date = subprocess.run(
+    committed = subprocess.run(
         ["git", "log", "-1", "--format=%as", "--", path.name],
         cwd=path.parent,
         capture_output=True,
         text=True,
         check=True,
     ).stdout.strip()
-    made_by = f"{content['command']}  ·  {date}  ·  warphash {content['warphash']}"
+    made_by = results.made_by(content["command"], date.fromisoformat(committed), content["warphash"])
     compared = ratios.compare(figure, points)
     picture = path.with_suffix(".png")
     figure_plots.draw(figure, points, compared, picture, content["machine"], content["keys"], made_by)

@@ -27,7 +27,7 @@ _LOGARITHMIC_FROM = 1000
 """Highest over lowest bar from which an axis of bars is logarithmic."""
 _TOLD_PER_INCH = 15
 """Characters of the line below the title."""
-_RATIO_CHARACTERS = 44
+_BELOW_CHARACTERS = 44
 """Most in a line below a panel."""
 _UNIT_CHARACTERS = 34
 """Most in a line of an axis label: a longer line would reach into other panels."""
@@ -159,7 +159,7 @@ def draw(
             points = _in_billions(points, mine)
             figure = replace(figure, published=_in_billions(figure.published, mine))
             units |= dict.fromkeys(mine, label.replace("million", "billion", 1))
-    sweeps = {panel: len({p.x for p in points if p.panel == panel}) > 1 for panel in figure.panels}
+    sweeps = {panel for panel in figure.panels if _is_sweep(panel, points)}
     panels = _in_rows(figure)
     rows = -(-len(panels) // _ABREAST)
     with mpl.rc_context(style()):
@@ -173,7 +173,7 @@ def draw(
             axis.remove()
         for number, (axis, panel) in enumerate(zip(axes.flat, panels, strict=False)):
             stacked = any(p.part for p in points if p.panel == panel)
-            kind = draw_stacks if stacked else _draw_lines if sweeps[panel] else _draw_bars
+            kind = draw_stacks if stacked else _draw_lines if panel in sweeps else _draw_bars
             kind(axis, figure, panel, points)
             axis.set_title(_title(panel, n))
             axis.set_xlabel("\n".join([axis.get_xlabel(), *(_told(r) for r in ratios if r.ratio.panel == panel)]))
@@ -200,13 +200,18 @@ def draw(
         told = "\n".join(line for part in told.split("\n") for line in wrap(part, round(_TOLD_PER_INCH * width)))
         canvas.text(0.012, 1 - 0.32 / height, told, va="top", color=QUIET, fontsize=8.5)
         handles, labels = _legend(axes)
-        if any(sweeps.values()):
+        if sweeps:
             canvas.legend(handles, labels, loc="lower left", ncol=len(labels), frameon=False, bbox_to_anchor=(0.005, 0))
         top = 0.38 + 0.14 * (1 + told.count("\n"))
-        canvas.tight_layout(rect=(0, 0.3 / height if any(sweeps.values()) else 0, 1, 1 - top / height))
+        canvas.tight_layout(rect=(0, 0.3 / height if sweeps else 0, 1, 1 - top / height))
         stamp(canvas, made_by)
         save_picture(canvas, path, dpi=150, bbox_inches="tight", pad_inches=0.15)  # a long note widens the picture
         plt.close(canvas)
+
+
+def _is_sweep(panel: str, points: Sequence[Point]) -> bool:
+    """Whether a panel has values at several x, which are lines. Others are bars."""
+    return len({p.x for p in points if p.panel == panel}) > 1
 
 
 def _in_billions(points: Sequence[Point], panels: Container[str]) -> list[Point]:
@@ -274,7 +279,7 @@ def _draw_lines(axis: Any, figure: Figure, panel: str, points: list[Point]) -> N
     if figure.metric == "panel" and panel_metric(panel) in ("batches", "load"):
         axis.set_xlabel("batch")
         if panel_metric(panel) == "batches":
-            slowest = fill(", ".join(_slowest(figure, panel, points)), _RATIO_CHARACTERS)
+            slowest = fill(", ".join(_slowest(figure, panel, points)), _BELOW_CHARACTERS)
             axis.set_xlabel(f"batch\nslowest over median, of each half:\n{slowest}")
             axis.set_yscale("log")
             axis.yaxis.set_major_formatter("{x:g}")
@@ -309,10 +314,10 @@ def _slowest(figure: Figure, panel: str, points: list[Point]) -> Iterator[str]:
 
 def _draw_bars(axis: Any, figure: Figure, panel: str, points: list[Point]) -> None:
     # A figure of bars has a place for each series. Beside sweeps, bars are of other series than the lines.
-    alone = all(len({p.x for p in points if p.panel == other}) <= 1 for other in figure.panels)
+    has_sweeps = any(_is_sweep(other, points) for other in figure.panels)
     measured = {p.series for p in points if p.panel == panel}
     looks = zip(LOOKS, figure.series, strict=False)
-    shown = [(look, series) for look, series in looks if alone or series.label in measured]
+    shown = [(look, series) for look, series in looks if series.label in measured or not has_sweeps]
     values = [p.value for p in points if p.panel == panel]
     if values and min(values) > 0 and max(values) >= _LOGARITHMIC_FROM * min(values):
         axis.set_yscale("log")
@@ -321,8 +326,7 @@ def _draw_bars(axis: Any, figure: Figure, panel: str, points: list[Point]) -> No
         mine = [p.value for p in points if (p.series, p.panel) == (series.label, panel)]
         for value in mine:
             axis.bar(at, value, width=0.62, **look.bar)
-            text = f"{value:,.0f}" if value >= 100 else f"{value:.2f}" if value >= 0.01 or not value else f"{value:.2g}"
-            axis.annotate(text, (at, value), xytext=(0, 3), fontsize=9, **label)
+            axis.annotate(_of_bar(value), (at, value), xytext=(0, 3), fontsize=9, **label)
         if not mine:
             place = {"xycoords": axis.get_xaxis_transform(), "xytext": (0, 4), "rotation": 90, "fontsize": 8}
             axis.annotate("not measured", (at, 0), color=QUIET, **place, **label)
@@ -332,3 +336,10 @@ def _draw_bars(axis: Any, figure: Figure, panel: str, points: list[Point]) -> No
     axis.margins(y=0.14)  # for the labels of the bars
     axis.set_xticks(range(len(shown)), [s.label.replace(", ", "\n") for _, s in shown], fontsize=8.5)
     axis.tick_params(length=0)
+
+
+def _of_bar(value: float) -> str:
+    """The text above a bar."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.2g}" if 0 < value < 0.01 else f"{value:.2f}"

@@ -114,9 +114,9 @@ def recorded(lab: Lab) -> Iterator[Run]:
         yield Run(lab, log)
 
 
-def made_by(command: str) -> str:
-    """What a picture says of its origin: command, date and version."""
-    return f"{command}  ·  {date.today().isoformat()}  ·  warphash {__version__}"
+def made_by(command: str, made: date | None = None, version: str = __version__) -> str:
+    """What a picture says of its origin: command, date (by default today), and version of warphash."""
+    return f"{command}  ·  {(made or date.today()).isoformat()}  ·  warphash {version}"
 
 
 def write(path: str | os.PathLike[str], command: str, machine: str, content: Mapping[str, Any]) -> None:
