@@ -9,16 +9,24 @@ import tempfile
 import time
 import traceback
 import weakref
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from fuzz.example import Broken, require
 from warphash import WarphashError
 
-__all__ = ["Child"]
+__all__ = ["Child", "folder"]
 
 REFUSED = "refused"
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """A folder that is removed with the block."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as made:
+        yield Path(made)
 
 
 class Child:

@@ -10,12 +10,11 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from fuzz.child import Child
+from fuzz.child import Child, folder
 from fuzz.example import Example, require
 from warphash import HashMap, WarphashError
 
@@ -26,8 +25,7 @@ FILES = ("stadium", "tiered")
 def run(example: Example) -> None:
     example.choose_design()
     n = example.choose([200, 5000, 200_000])
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        home = Path(folder)
+    with folder() as home:
         table = _table(example, n, home)
         _fork_while_busy(example, table, n, home)
         with suppress(WarphashError):

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from fuzz.child import Child
+from fuzz.child import Child, folder
 from fuzz.example import Example, require
 from warphash import CorruptFile, HashMap, PathError
 
@@ -27,8 +26,7 @@ KEYS = 400
 def run(example: Example) -> None:
     example.design = example.choose(["stadium", "stadium", "stadium", "tiered"])
     example.listener("design", example.design)
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        home = Path(folder)
+    with folder() as home:
         path, log, seed = home / "t.tab", home / "log", example.between(0, 2**32)
         _killed(example, path, log, seed)
         confirmed = _confirmed(log, seed)

@@ -16,12 +16,11 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from fuzz.child import Child
+from fuzz.child import Child, folder
 from fuzz.example import Example, require
 from warphash import HashMap, WarphashError
 
@@ -50,8 +49,7 @@ def run(example: Example) -> None:
     example.design = example.choose(["stadium", "stadium", "tiered"])
     example.listener("design", example.design)
     warnings.simplefilter("ignore", ResourceWarning)
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        home = Path(folder)
+    with folder() as home:
         os.chdir(home)  # the example has a process of its own
         history = _History(example, home)
         for number in range(example.between(2, 5)):

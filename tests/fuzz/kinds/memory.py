@@ -10,10 +10,9 @@ import resource
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from fuzz.child import Child
+from fuzz.child import Child, folder
 from fuzz.containers import VIEWS
 from fuzz.example import Example
 from fuzz.key_types import KEY_TYPES
@@ -27,8 +26,7 @@ PAGE = 4096
 
 def run(example: Example) -> None:
     example.choose_design()
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        home = Path(folder)
+    with folder() as home:
         if example.happens(0.3):
             Child(lambda: _without_address_space(example, home)).wait(60, "a process without address space")
         else:
