@@ -58,7 +58,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     try:
         mark_listed(items, are_all=config.args == config.getini("testpaths"))
     except pytest.UsageError as error:
-        if hasattr(config, "workerinput"):  # the process that began this one says only that it ended
+        if hasattr(config, "workerinput"):  # pytest-xdist says only that the worker has ended
             with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
                 print(error, file=sys.stderr)
         raise

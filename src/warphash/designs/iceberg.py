@@ -20,7 +20,7 @@ _DEFAULT_AND_SAFE_LOADS = {
     3: {8: (0.55, 0.6), 16: (0.75, 0.82), 32: (0.85, 0.9)},
     4: {8: (0.7, 0.75), 16: (0.82, 0.87), 32: (0.88, 0.93)},
 }
-"""By buckets of a key and slots of a bucket. Those of four buckets were measured (docs/performance/insert.md)."""
+"""By `hashes` and slots of a bucket. Those of four hashes were measured (docs/performance/insert.md)."""
 
 
 def _loads(p: Mapping[str, Any]) -> tuple[float, float]:
