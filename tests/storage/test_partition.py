@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from support.engines import missing, one_of_each
+from support.faults import OLD, VERBS, Array, Family, Scenario, all_faults, check_harmless, new_values
 from support.hashing import first_buckets
 from support.planting import planted
 from warphash import HashMap, HashSet, TableFull
+from warphash.runtime.abi import Flag
 from warphash.runtime.devices import engine_for
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
@@ -172,6 +175,45 @@ def test_without_memory_for_copies_the_batch_goes_as_it_came(monkeypatch: pytest
         assert in_parts(store, 16, 16, 4000) is None
 
 
+@dataclass(frozen=True)
+class NewKeys(Scenario):
+    """A large batch of new keys, which the caller vouches for."""
+
+    @property
+    def ids(self) -> Array:
+        return np.random.default_rng(1).permutation(np.arange(1000, 1500))
+
+    def make(self) -> Any:
+        table = self.family.table(200 if self.grows else 800, self.device)
+        table.insert(self.family.keys(OLD), self.family.values(OLD))
+        return table
+
+    def call(self, table: Any) -> Any:
+        keys = self.family.keys(self.ids)
+        absent = ~table.contains(keys)  # after a fault, some are there
+        return table.insert(keys[absent], self.family.values(new_values(self.ids))[absent], assume_unique=True)
+
+
+@pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+@pytest.mark.parametrize("grows", [False, True], ids=["fits", "grows"])
+def test_faults_of_a_batch_that_fills_first_buckets_first(grows: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow(monkeypatch, "emulated", 1024, 4)
+    settled: list[int] = []
+    settle = BucketArray.settle
+
+    def counted(array: BucketArray, *arguments: Any, **options: Any) -> Any:
+        outcome = settle(array, *arguments, **options)
+        settled.append(0 if outcome is None else outcome[1].n)
+        return outcome
+
+    monkeypatch.setattr(BucketArray, "settle", counted)
+    scenario = NewKeys(Family("iceberg", "iceberg"), replace(VERBS["insert"], whole=True), "emulated", grows)
+    faults = [*all_faults(scenario, every=7)]
+    check_harmless(faults)
+    assert len(faults) > 10
+    assert max(settled) > 0 and min(settled) == 0  # and the list was refused, too
+
+
 def disorder(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether keys or values were lost, or torn from each other, in one schedule."""
     monkeypatch.setattr(emulated, "schedule_seed", seed)
@@ -208,3 +250,52 @@ class TestSchedules:
     def test_a_planted_bug_shows(self, right: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
         engine = EmulatedEngine(lambda source: planted(source, right, wrong))
         assert any(disorder(engine, seed, monkeypatch) for seed in range(30))
+
+
+def misplaced(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether a crowded table that is filled in two rounds has lost or invented keys, in one schedule."""
+    monkeypatch.setattr(emulated, "schedule_seed", seed)
+    like = HashSet("uint32", capacity=500, design="iceberg", threshold=0.2, device="emulated")._storage.store.array
+    array = BucketArray(engine, like.design, like.parameters, like.spec, like.slots, 1, like.family)
+    array.clear()
+    keys = some_keys(int(0.98 * array.slots), "uint32")
+    n, held, flags = len(keys), engine.from_host(keys), engine.allocate(len(keys))
+    out = engine.allocate(4 * n)
+    try:
+        settled = array.settle(held.ptr, 0, n, flags=flags.ptr, unique=True)
+        assert settled is not None
+        rest = array.update(held.ptr, 0, n, flags=flags.ptr, unique=True, listed=settled[1])
+        found = array.scan(n, out.ptr, 0)
+    except EmulationError:
+        return True
+    if not found == settled[0] + rest.changed == n - rest.unplaced or array.broken_buckets():
+        return True
+    left = keys[engine.to_host(flags.ptr, np.uint8, n) == Flag.UNPLACED]
+    buckets = engine.to_host(array.table.slots, np.uint32, array.slots).reshape(array.buckets, -1)
+    has_room = (buckets == np.uint32(0xFFFFFFFF)).any(axis=1)
+    return bool(
+        not np.isin(engine.to_host(out.ptr, np.uint32, found), keys).all() or has_room[first_buckets(array, left)].any()
+    )
+
+
+@pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+class TestTwoRounds:
+    def test_all_of_many_schedules(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        engine = EmulatedEngine()
+        assert not any(misplaced(engine, seed, monkeypatch) for seed in range(20))
+
+    @pytest.mark.parametrize(
+        ("right", "wrong"),
+        [
+            ("p.best.found() || p.primary_vacant != kNotSeen", "p.bucket != kNowhere"),
+            ("if (p.best.found() || p.primary_vacant != kNotSeen) {", "if (!p.best.found()) return Placed::kNoRoom; {"),
+            ("if (!s.room) return end(s, Outcome::kLeftover);", "if (!s.room) return end(s, Outcome::kPresent);"),
+        ],
+        ids=["a bucket that was not read", "the primary bucket is never read again", "what is left is not listed"],
+    )
+    def test_a_planted_bug_shows(self, right: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        def plant(source: str) -> str:
+            return planted(source, right, wrong) if "struct Iceberg " in source else source
+
+        engine = EmulatedEngine(plant)
+        assert any(misplaced(engine, seed, monkeypatch) for seed in range(10))

@@ -230,7 +230,7 @@ BELOW = 40
 """`erase_if` erases the keys below."""
 
 
-def _new(ids: Any) -> Any:
+def new_values(ids: Any) -> Any:
     return 3 * np.asarray(ids, np.uint64) + np.uint64(1)
 
 
@@ -301,12 +301,12 @@ def _executed(family: Family, model: Model, ids: Array) -> Model:
 
 
 def _execute(family: Family, table: Any, ids: Array) -> Any:
-    return table.execute(_operations(family, ids), family.keys(ids), family.values(_new(ids)))
+    return table.execute(_operations(family, ids), family.keys(ids), family.values(new_values(ids)))
 
 
 def _give(method: str) -> Callable[[Family, Any, Array], Any]:
     """A verb that takes keys and values."""
-    return lambda family, table, ids: getattr(table, method)(family.keys(ids), family.values(_new(ids)))
+    return lambda family, table, ids: getattr(table, method)(family.keys(ids), family.values(new_values(ids)))
 
 
 def _ask(method: str) -> Callable[[Family, Any, Array], Any]:
@@ -323,17 +323,17 @@ def _update(family: Family, table: Any, ids: Array) -> Any:
     """All pairs of another table."""
     ids = np.unique(ids)
     other = HashMap(family.key, family.value, device=table.device, seed=4)
-    other.insert(family.keys(ids), family.values(_new(ids)))
+    other.insert(family.keys(ids), family.values(new_values(ids)))
     return table.update(other)
 
 
 def _plan(family: Family, table: Any, ids: Array) -> Any:
     """An assign that was prepared."""
-    return table.plan(len(ids)).assign(family.keys(ids), family.values(_new(ids)))
+    return table.plan(len(ids)).assign(family.keys(ids), family.values(new_values(ids)))
 
 
 def _upsert(family: Family, table: Any, ids: Array) -> Any:
-    return table.upsert(family.keys(ids), family.values(_new(ids)), "add" if family.sums else "last")
+    return table.upsert(family.keys(ids), family.values(new_values(ids)), "add" if family.sums else "last")
 
 
 VERBS = {
@@ -492,7 +492,7 @@ class Scenario:
             assert table.contains(family.keys(list(held))).all(), "a listed key is not found"
 
         def next_insert() -> None:
-            table.insert(family.keys(fresh), family.values(_new(fresh)))
+            table.insert(family.keys(fresh), family.values(new_values(fresh)))
             assert family.state(table) == _inserted(family, held, fresh)
 
         def next_erase() -> None:

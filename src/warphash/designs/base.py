@@ -99,6 +99,9 @@ class Design:
         An insert may move other keys, so a place in the table is not stable, and a build can fail with a pair in hand.
     fills_first_bucket
         Parameters to whether most keys go to the first of their buckets.
+    weighs_loads
+        Parameters to whether keys without room in their first buckets go to the emptiest of others. Then the order of a
+        large batch decides how many do, and all first buckets are filled first (``kernels/buckets/insert.cuh``).
     probes_in_a_row
         The next bucket of a key lies behind the one before.
     searches_until_unused
@@ -128,6 +131,7 @@ class Design:
     moves_keys: bool
     settles: bool
     fills_first_bucket: Callable[[Mapping[str, Any]], bool] = lambda _: False
+    weighs_loads: Callable[[Mapping[str, Any]], bool] = lambda _: False
     probes_in_a_row: bool = False
     searches_until_unused: bool = False
     chain_limit: Callable[[int], int] = chain_limit

@@ -13,10 +13,17 @@ __all__ = ["Listed", "list_unplaced"]
 
 
 class Listed(NamedTuple):
-    """Numbers of some elements of a batch, on the device."""
+    """Numbers of some elements of a batch, on the device.
+
+    Attributes
+    ----------
+    past_first
+        Their keys are not in the table, and the first buckets of these are full; some keys may repeat.
+    """
 
     numbers: Buffer
     n: int
+    past_first: bool = False
 
 
 def list_unplaced(engine: Engine, flags: int, n: int, stream: Any = None) -> Listed:

@@ -11,6 +11,7 @@
   WARPHASH_ENTRY(find, warphash::Find<__VA_ARGS__>)                                \
   WARPHASH_ENTRY(probe_counts, warphash::ProbeCounts<warphash::Find<__VA_ARGS__>>) \
   WARPHASH_ENTRY(place, warphash::Place<__VA_ARGS__>)                              \
+  WARPHASH_ENTRY(place_next, warphash::PlaceNext<__VA_ARGS__>)                     \
   WARPHASH_ENTRY(erase, warphash::Erase<__VA_ARGS__>)                              \
   WARPHASH_ENTRY(audit, warphash::Audit<__VA_ARGS__>)                              \
   WARPHASH_ENTRY(settle, warphash::Settle<__VA_ARGS__>)                            \

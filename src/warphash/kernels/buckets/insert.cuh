@@ -1,7 +1,15 @@
 // The kernels of an insert (core/insert.cuh) that only tables with a choice of buckets have.
 //
 //   settle         keys that are there, or fit into their first bucket without moving another: done; the rest: leftover
+//   settle_new     as settle, of keys that differ from each other and from those in the table
+//   place_next     as place, of keys that are not there and whose first buckets are full: from their second ones on
 //   migrate        places the pairs of another table's slots
+//
+// Why two rounds, settle and place_next, for distinct keys. A large batch comes in the order of the parts of the table
+// (core/gpu/partition.cuh), so most buckets are still empty when keys of the first parts go to their second ones. Where
+// a design compares loads, keys would be sent to buckets that their own keys fill later, and those would be sent away
+// in turn: iceberg hashing at a load of 0.8 would read 4 to 17 % more buckets. So all keys that fit into their first
+// buckets go there first. (Better GPU Hash Tables, section V-D, takes keys in any order.)
 #pragma once
 #include "buckets/abi.cuh"
 #include "core/insert.cuh"
@@ -63,6 +71,34 @@ struct Settle : Settling {
   using Pair = typename S::Pair;
   WARPHASH_FN static bool end(State& s, Outcome outcome) {
     s.outcome = outcome;
+    return true;
+  }
+};
+
+template <IsDesign D>
+struct SettleNew : Settle<D> {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
+  using typename Settle<D>::State;
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    Settle<D>::start(t, b, i, s);
+    return s.absent = true;
+  }
+};
+
+// Where a full bucket evicts a pair, the new pair is as good a victim as any, so it goes on to the second bucket.
+template <class D>
+struct PlaceNext : Place<D> {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
+  using S = typename D::S;
+  using typename Place<D>::State;
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    s.element = element_of(b, i);
+    s.outcome = Placed::kGoesOn;
+    Probe<S> probe{Named<S>::of(key_at<S>(b, s.element)), 1, 0};
+    probe.bucket = bucket_of(t, probe.named, 1);
+    s.placement = D::start(probe, value_at<S>(b, s.element), random_start(b.random, s.element));
     return true;
   }
 };

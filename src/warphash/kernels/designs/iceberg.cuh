@@ -11,7 +11,7 @@
 //
 // Place: 1. if the primary region has a vacant slot, swap the pair in; 2. else read all secondaries and take the
 // emptiest, the last on ties; 3. if all are full, take any vacant slot of the primary; 4. if there is none, the key
-// is not placed.
+// is not placed. Keys of a large batch take step 1 all together, and then the others (buckets/insert.cuh).
 //
 // The paper has two secondaries (hashes = 3). With three, buckets of 16 slots hold 0.91 in place of 0.86: section VIII
 // asks for such loads, and leaves the probing behind the threshold open.
@@ -44,13 +44,16 @@ struct Iceberg : OverBuckets {
     Named<S> named;
     u32 bucket;
     u32 function;
-    i32 primary_vacant;
+    i32 primary_vacant;  // the first vacant slot of the primary bucket; kNotSeen before it was read
     Lightest<S> best;
   };
 
   WARPHASH_FN static Placement start(const Probe<S>& probe, typename S::Word value, u32) {
-    return {Pair::make(probe.named.key, value), probe.named, probe.bucket, 0, S::kSlots, Lightest<S>::none()};
+    const Pair hand = Pair::make(probe.named.key, value);
+    return {hand, probe.named, probe.bucket, probe.function, kNotSeen, Lightest<S>::none()};
   }
+
+  static constexpr i32 kNotSeen = -1;
 
   WARPHASH_FN static Placed step(const Table& t, Placement& p, const BucketView<S>& seen) {
     if (seen.hit >= 0) return Placed::kWasThere;
@@ -66,9 +69,11 @@ struct Iceberg : OverBuckets {
       return Placed::kGoesOn;
     }
     const u32 primary = bucket_of(t, p.named, 0);
-    if (!p.best.found()) p.best.offer(primary, p.primary_vacant);
-    if (!p.best.found()) return Placed::kNoRoom;
-    if (S::occupy(S::at(t, p.best.bucket) + p.best.load, p.hand)) return Placed::kInserted;
+    if (p.best.found() || p.primary_vacant != kNotSeen) {
+      if (!p.best.found()) p.best.offer(primary, p.primary_vacant);
+      if (!p.best.found()) return Placed::kNoRoom;
+      if (S::occupy(S::at(t, p.best.bucket) + p.best.load, p.hand)) return Placed::kInserted;
+    }
     p.bucket = primary;
     p.function = 0;
     p.best = Lightest<S>::none();

@@ -160,6 +160,11 @@ class BucketArray:
 
     # ---- memory
     @property
+    def weighs_loads(self) -> bool:
+        """As of `Design`."""
+        return self.design.weighs_loads(self.parameters)
+
+    @property
     def builds(self) -> bool:
         """Whether the engine and the design have the kernels of `build`."""
         return self.engine.stage_bytes > 0 and self.design.fills_first_bucket(self.parameters)
@@ -230,7 +235,7 @@ class BucketArray:
         kind: int = 0,
         flags: int = 0,
         unique: bool = False,
-        in_other_buckets: bool = False,
+        past_first: bool = False,
         fresh: bool = False,
         count_probes: bool = False,
         listed: Listed | None = None,
@@ -244,8 +249,8 @@ class BucketArray:
             Addresses of ``n`` words, words and bytes; ``flags`` (`abi.Flag`) may be 0.
         unique
             The caller vouches that the keys differ from each other and from those in the table.
-        in_other_buckets
-            The keys are not in the table, and their first buckets are full; but some may repeat.
+        past_first
+            As of `Listed`, of all elements.
         fresh
             No key was put into the array since it was cleared.
         listed
@@ -270,9 +275,10 @@ class BucketArray:
                 stream=stream,
             )
             return self.outcome(stream)
-        # Those that displace pairs pass them on. A second piece may have keys that the first has put into the table.
-        skips_first = in_other_buckets and self.design.moves_keys and (unique or n <= CLAIMED_ELEMENTS)
         walked = listed.n if listed else n
+        # Designs that displace a pair pass it on. A second piece may have keys that the first has put into the table.
+        may_skip = (self.design.moves_keys or self.weighs_loads) and (unique or walked <= CLAIMED_ELEMENTS)
+        skips_first = may_skip and (listed.past_first if listed else past_first)
         piece = min(walked, LAUNCH_ELEMENTS if unique else CLAIMED_ELEMENTS)
         fresh = fresh and unique and self.spec.splits
         whole = fresh and is_built_whole(n, self.slots, self.nbytes, self.engine.window_bytes)
@@ -311,6 +317,23 @@ class BucketArray:
             self.layout_is_open = False
         report = read_report(self.engine, scratch.report.ptr, stream)
         return self._closed(Outcome(report.changed, report.displaced, report.unplaced, report.probes))
+
+    def settle(
+        self, keys: int, values: int, n: int, *, flags: int, unique: bool, stream: Any = None
+    ) -> tuple[int, Listed] | None:
+        """Add the keys that have room in their first buckets: how many, and a list of the others. Waits.
+
+        None if there is no memory for the list: nothing has changed.
+        """
+        try:
+            listed = self.engine.allocate(4 * n, stream)
+            report = zeroed_report(self.engine, stream)
+        except MemoryError:
+            return None
+        batch = BucketBatch(n=n, keys=keys, values=values, out_flags=flags, leftover=listed.ptr, report=report.ptr)
+        self.program.run("settle_new" if unique else "settle", self.table, batch, n, stream)
+        settled = read_report(self.engine, report.ptr, stream)
+        return settled.changed, Listed(listed, settled.leftover, past_first=True)
 
     def begin(
         self,
@@ -431,7 +454,7 @@ class BucketArray:
         for first, count, in_others in ((0, built.leftover, True), (n - built.winners, built.winners, False)):
             if outcome.complete and count:
                 at = [column and column + first * width for column in (batch.left_keys, batch.left_values)]
-                rest = self.update(at[0], at[1], count, unique=unique, in_other_buckets=in_others, stream=stream)
+                rest = self.update(at[0], at[1], count, unique=unique, past_first=in_others, stream=stream)
                 outcome = Outcome(outcome.changed + rest.changed, rest.displaced, rest.unplaced, 0)
         self.cleared = True
         return outcome

@@ -46,6 +46,7 @@ from ..estimate import seem_distinct, seem_new
 from ..giving_up import not_placed_anew, slots_to_try, why_no_slot
 from ..growth import Growth
 from ..listed import Listed, list_unplaced
+from ..lookup import LAUNCH_ELEMENTS
 from ..partition import in_parts
 from ..resize_log import Cause, Resize
 from ..scratch import Elements, flags_at
@@ -265,7 +266,7 @@ class BucketStore:
         fits = self._prepare(keys, values, n, op, flags, unique, stream)
         if fits is None:
             return
-        may_reorder = op == Op.KEEP and (unique or not flags)
+        may_reorder = op == Op.KEEP and (unique or not flags) and not self.counts_probes
         self.finish(stream)
         before, asked = self.state, flags
         copies = in_parts(before.array, keys, values, n, stream) if may_reorder else None
@@ -300,10 +301,23 @@ class BucketStore:
                 self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
             return outcome
 
+        def settle() -> Listed | None:
+            """Fill the first buckets, if the design weighs the loads of the others."""
+            array, size, tombstones, vouched, _ = self.state
+            if not (copies and array.weighs_loads) or n > LAUNCH_ELEMENTS:
+                return None
+            self.engine.fill(flags, Flag.UNPLACED, n, stream)
+            settled = array.settle(keys, values, n, flags=flags, unique=unique, stream=stream)
+            if settled is None:
+                return None
+            added, left = settled
+            self.state, batch.displaced = _State(array, size + added, tombstones, vouched or unique), 0
+            return left
+
         batch = _Batch(launch, n, flags, undo)
         self.recovery.step = partial(self._put_back, undo) if undo else self._recover
         try:
-            self._complete(batch, None, stream)
+            self._complete(batch, settle(), stream)
         except (TableFull, MemoryError) as error:
             if batch.displaced is None:  # no kernel was launched
                 self.recovery.step = None

@@ -8,11 +8,12 @@ was written anew.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ...runtime.abi import SubtableTable
 from .. import policies
 
-__all__ = ["route_empty", "route_resized"]
+__all__ = ["fullest_load", "route_empty", "route_resized"]
 
 _DRAWS = 1 << 32
 
@@ -51,6 +52,21 @@ def route_resized(table: SubtableTable, routing: str, number: int, sizes: Sequen
     _write(table, policies.subtable_shares(routing, sizes, counts))
     table.early_exit = 0
     _forget_former_ends(table, number)
+
+
+def fullest_load(table: SubtableTable, sizes: Sequence[int], slots_per_bucket: int, keys: int) -> float:
+    """Expected load factor of the fullest subtable, if all of so many keys were in their first subtables.
+
+    Parameters
+    ----------
+    sizes
+        Buckets of each subtable.
+    """
+    ends: list[int] = [0, *table.route_ends[: len(sizes)]]
+    return max(
+        (end - begin) / _DRAWS * keys / (size * slots_per_bucket)
+        for (begin, end), size in zip(pairwise(ends), sizes, strict=True)
+    )
 
 
 def _write(table: SubtableTable, shares: Sequence[float]) -> None:

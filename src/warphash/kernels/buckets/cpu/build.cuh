@@ -4,7 +4,6 @@
 //   scatter_slots  the same for the pairs in the slots of another table
 //   build_parts    makes buckets of the pairs of each part; an element is a bucket, and a part goes to the thread with
 //                  its first
-//   place_next     places pairs whose first bucket is full, as place does, from their second one on
 //   flag_added     flags one element of each key; `claims` has a bit for each slot, 0 at first
 //
 // Layout. A part is a range of buckets whose number is a power of two: bucket k lies in part k >> part_shift. There is
@@ -316,24 +315,6 @@ struct FlagAdded : Find<D> {
     if (added) added = !(fetch_or(pointer<u32>(b.claims) + (s.slot >> 5), bit) & bit);
     tally.changed += added;
     set_flag(b, element, added ? kChanged : kPresent);
-  }
-};
-
-// For designs that evict a pair from a full bucket. The new pair is as good a victim as any, so it goes on to the
-// second bucket.
-template <class D>
-struct PlaceNext : Place<D> {
-  using Table = typename D::Table;
-  using Batch = typename D::Batch;
-  using S = typename D::S;
-  using typename Place<D>::State;
-  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
-    s.element = element_of(b, i);
-    s.outcome = Placed::kGoesOn;
-    Probe<S> probe{Named<S>::of(key_at<S>(b, s.element)), 1, 0};
-    probe.bucket = bucket_of(t, probe.named, 1);
-    s.placement = D::start(probe, value_at<S>(b, s.element), random_start(b.random, s.element));
-    return true;
   }
 };
 

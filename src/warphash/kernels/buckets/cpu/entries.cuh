@@ -8,8 +8,7 @@
   WARPHASH_ENTRY(scatter_parts, warphash::ScatterParts<__VA_ARGS__>) \
   WARPHASH_ENTRY(scatter_slots, warphash::ScatterSlots<__VA_ARGS__>) \
   WARPHASH_ENTRY(build_parts, warphash::BuildOfParts<__VA_ARGS__>)   \
-  WARPHASH_ENTRY(flag_added, warphash::FlagAdded<__VA_ARGS__>)       \
-  WARPHASH_ENTRY(place_next, warphash::PlaceNext<__VA_ARGS__>)
+  WARPHASH_ENTRY(flag_added, warphash::FlagAdded<__VA_ARGS__>)
 
 #define WARPHASH_ENTRIES(D, WORD, VALUED, N)                   \
   WARPHASH_BUCKET_ENTRIES(WARPHASH_DESIGN(D, WORD, VALUED, N)) \

@@ -4,6 +4,7 @@
 #include "buckets/gpu/one_block.cuh"
 
 #define WARPHASH_BLOCK_ENTRIES(...)                                       \
+  WARPHASH_ENTRY(settle_new, warphash::SettleNew<__VA_ARGS__>)            \
   WARPHASH_BLOCK_ENTRY(update_block, warphash::update_block<__VA_ARGS__>) \
   WARPHASH_BLOCK_ENTRY(erase_block, warphash::erase_block<__VA_ARGS__>)
 
