@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from support.cases import cases, mixed_cases, multi_cases
 from support.engines import ENGINES, marks_of, missing
 from support.slow import Notes, mark_listed, share_of
+from warphash.settings import KEPT_VARIABLE, kept_fraction
 
 settings.register_profile("warphash", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("warphash")
@@ -33,6 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
     limit_s = config.getoption("--note-slow")
     if limit_s is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Notes(limit_s))
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    os.environ.setdefault(KEPT_VARIABLE, str(kept_fraction() / workers))  # all keep some memory of one GPU
 
 
 def pytest_report_header() -> list[str]:

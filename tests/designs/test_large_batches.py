@@ -38,6 +38,7 @@ SETTINGS: list[dict[str, Any]] = [
     {"design": "power_of_two", "load_factor": 0.8},
     {"design": "linear_probing", "load_factor": 0.7},
     {"design": "dynamic_cuckoo"},
+    {"design": "dynamic_cuckoo", "load_factor": 0.9},
     {"design": "two_level_cuckoo"},
 ]
 

@@ -80,9 +80,9 @@ def test_iceberg_threshold_and_ties(b: int, region: int, present: Keys, absent: 
     ],
 )
 def test_keys_that_come_part_by_part_read_more_of_iceberg(threshold: float, in_parts: float) -> None:
-    """The order of a large batch explains what an H200 read (docs/fidelity.md#bght-probes-iht).
+    """So a large batch fills all primary buckets first (docs/fidelity.md#bght-probes-iht).
 
-    A late part is still empty when keys of an early part are sent to its buckets.
+    A late part is still empty when keys of an early part are sent to its buckets. An H200 read as much before.
     """
     row = next(row for row in PROBES if str(row) == f"iceberg-slots_per_bucket=16-threshold={threshold}-load=0.8")
     n, region = 300_000, int(threshold * 16) + 1

@@ -76,8 +76,8 @@ __all__ = ["SubtableStore"]
 _ONE_STEP = 2
 """Times as large, or as small, that a table becomes subtable by subtable. Beyond it, all are replaced at once."""
 
-_FULLEST_IN_PARTS = 0.82
-"""Expected load factor of the fullest subtable up to which a batch goes in parts: about one key in 80 leaves it."""
+_FULLEST_IN_PARTS, _FULLEST_RESIZED_IN_PARTS = 0.95, 0.82
+"""Expected load factor of the fullest subtable up to which a batch goes in parts; the same after a resize."""
 
 _LONG_CHAIN = 1 << 12
 """Evictions of the longest chains that are tried in a small table."""
@@ -412,12 +412,12 @@ class SubtableStore:
         """Whether few keys will leave their first subtables, if ``n`` are added.
 
         Those that do look for room elsewhere. In the order of the parts they would find room in buckets whose own keys
-        come later, and would leave in their turn: finds in a table that has grown would read 8 % more
-        (docs/performance/subtables.md).
+        come later, and would leave in their turn. Most leave while the table grows. After that, lookups read the way of
+        each key to its end, and would read 8 % more (docs/performance/subtables.md).
         """
         layout = self.array.layout
-        load = fullest_load(layout.table, layout.sizes, self.spec.slots_per_bucket, self.size + n)
-        return load <= _FULLEST_IN_PARTS
+        most = _FULLEST_IN_PARTS if layout.table.early_exit else _FULLEST_RESIZED_IN_PARTS
+        return fullest_load(layout.table, layout.sizes, self.spec.slots_per_bucket, self.size + n) <= most
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
         """As `Store.erase`."""
