@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from support.cases import cases, mixed_cases, multi_cases
 from support.engines import ENGINES, marks_of, missing
+from support.imported import Imported
 from support.slow import Notes, mark_listed, share_of
 from warphash.settings import KEPT_VARIABLE, kept_fraction
 
@@ -28,6 +30,7 @@ CASES = {"case": cases, "mixed_case": mixed_cases, "multi_case": multi_cases}
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--share", default="1/1", metavar="K/N", help="run every N-th test, from the K-th on")
+    parser.addoption("--imported", metavar="FILE", help="add the modules of the package that the run imports to a file")
     parser.addoption("--note-slow", type=float, metavar="SECONDS", help="list the cases that take longer as slow")
 
 
@@ -35,6 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
     limit_s = config.getoption("--note-slow")
     if limit_s is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Notes(limit_s))
+    if file := config.getoption("--imported"):
+        config.pluginmanager.register(Imported(Path(file)))
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     os.environ.setdefault(KEPT_VARIABLE, str(kept_fraction() / workers))  # all keep some memory of one GPU
 

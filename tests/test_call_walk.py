@@ -11,7 +11,12 @@ from support.walk import WALKS, walk
 
 @pytest.mark.parametrize(
     ("name", "files", "changes"),
-    [("find", 8, 12), ("insert", 11, 29)],
+    [
+        ("find", 8, 11),
+        ("insert", 16, 39),
+        ("insert into subtables", 11, 29),
+        ("insert into quotients", 16, 39),
+    ],
 )
 def test_a_call_walks_through_few_files(name: str, files: int, changes: int) -> None:
     made = WALKS[name]("cpu")

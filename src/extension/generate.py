@@ -4,7 +4,7 @@ Usage: generate.py OUTPUT_FOLDER
 
 For each design, and for each set of kernels that no design changes, ``NAME.cpp`` lists the entry points of the layouts
 that are compiled ahead of time. ``units.inc`` has a ``WARPHASH_UNIT(NAME)`` for each, ``wide_units.inc`` for those of
-`WIDE`, and ``units.cmake`` has their names.
+`WIDE`, ``narrow_units.inc`` for the others, and ``units.cmake`` has their names.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ def main(folder: Path) -> None:
     """Write the files; those that would not change are left alone, so that nothing is compiled again."""
     sources = dict(units())
     files = {f"{name}.cpp": source for name, source in sources.items()}
-    for file, names in (("units.inc", sources), ("wide_units.inc", WIDE)):
+    narrow = [name for name in sources if name not in WIDE]
+    for file, names in (("units.inc", sources), ("wide_units.inc", WIDE), ("narrow_units.inc", narrow)):
         files[file] = "".join(f"WARPHASH_UNIT({name})\n" for name in names)
     files["units.cmake"] = f"set(UNITS {' '.join(sources)})\nset(WIDE_UNITS {' '.join(WIDE)})\n"
     folder.mkdir(parents=True, exist_ok=True)

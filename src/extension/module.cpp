@@ -12,6 +12,7 @@
 #include <string>
 
 #include "entries.hpp"
+#include "levels.hpp"
 #include "thread_pool.hpp"
 
 namespace nb = nanobind;
@@ -19,13 +20,23 @@ using warphash_cpu::Entry;
 using warphash_cpu::Groups;
 using warphash_cpu::ThreadPool;
 
+// Of the levels that CMakeLists.txt has compiled. Units without a level of their own for AVX-512 are those of "fast" there.
+#if defined(WARPHASH_LEVEL_fast)
+#define WARPHASH_FAST_UNITS "units.inc"
+#elif defined(WARPHASH_LEVEL_wide)
+#define WARPHASH_FAST_UNITS "narrow_units.inc"
+#endif
+#if defined(WARPHASH_LEVEL_base)
 #define WARPHASH_UNIT(NAME) Groups groups_##NAME##_base();
 #include "units.inc"
 #undef WARPHASH_UNIT
-#if defined(__x86_64__)
+#endif
+#if defined(WARPHASH_FAST_UNITS)
 #define WARPHASH_UNIT(NAME) Groups groups_##NAME##_fast();
-#include "units.inc"
+#include WARPHASH_FAST_UNITS
 #undef WARPHASH_UNIT
+#endif
+#if defined(WARPHASH_LEVEL_wide)
 #define WARPHASH_UNIT(NAME) Groups groups_##NAME##_wide();
 #include "wide_units.inc"
 #undef WARPHASH_UNIT
@@ -33,45 +44,52 @@ using warphash_cpu::ThreadPool;
 
 namespace {
 
-// The instruction sets of this processor, the best one first, separated by spaces.
-std::string isas() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2")) {
-    const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    return wide ? "wide fast base" : "fast base";
-  }
+// The levels that were compiled and that this processor has, the best one first, separated by spaces.
+std::string levels() {
+  std::string found;
+#if defined(WARPHASH_LEVEL_wide)
+  if (warphash_cpu::has_wide()) found += "wide ";
 #endif
-  return "base";
+#if defined(WARPHASH_LEVEL_fast)
+  if (warphash_cpu::has_fast()) found += "fast ";
+#endif
+#if defined(WARPHASH_LEVEL_base)
+  found += "base ";
+#endif
+  return found.substr(0, found.empty() ? 0 : found.size() - 1);
 }
 
-// The operations of a design for an instruction set, or for the next one that the design is compiled for.
-Groups groups_of(const std::string& design, [[maybe_unused]] const std::string& isa) {
-#if defined(__x86_64__)
-  if (isa == "wide") {
+// The operations of a design for one of these levels.
+Groups groups_of(const std::string& design, [[maybe_unused]] const std::string& level) {
+#if defined(WARPHASH_LEVEL_wide)
+  if (level == "wide") {
 #define WARPHASH_UNIT(NAME) \
   if (design == #NAME) return groups_##NAME##_wide();
 #include "wide_units.inc"
 #undef WARPHASH_UNIT
   }
-  if (isa != "base") {
+#endif
+#if defined(WARPHASH_FAST_UNITS)
+  if (level != "base") {
 #define WARPHASH_UNIT(NAME) \
   if (design == #NAME) return groups_##NAME##_fast();
-#include "units.inc"
+#include WARPHASH_FAST_UNITS
 #undef WARPHASH_UNIT
   }
 #endif
+#if defined(WARPHASH_LEVEL_base)
 #define WARPHASH_UNIT(NAME) \
   if (design == #NAME) return groups_##NAME##_base();
 #include "units.inc"
 #undef WARPHASH_UNIT
+#endif
   throw nb::key_error(("no design is compiled under the name " + design).c_str());
 }
 
 // The address of an operation, to be handed back to run().
 std::uintptr_t entry(const std::string& design, int key_bytes, int value_bytes, int slots_per_bucket,
-                     const std::string& name, const std::string& isa) {
-  const Groups groups = groups_of(design, isa);
+                     const std::string& name, const std::string& level) {
+  const Groups groups = groups_of(design, level);
   for (int g = 0; g < groups.count; ++g) {
     const auto& group = groups.first[g];
     if (group.key_bytes != key_bytes || group.value_bytes != value_bytes || group.slots_per_bucket != slots_per_bucket)
@@ -179,7 +197,7 @@ const char warphash_cpu_engine = 1;
 NB_MODULE(_cpu, m) {
   nb::set_leak_warnings(false);  // a daemon thread that sleeps at the end keeps its objects
   ThreadPool::get();
-  m.def("isas", &isas);
+  m.def("levels", &levels);
   m.def("entry", &entry);
   m.def("run", &run);
   m.def("fill", &fill);

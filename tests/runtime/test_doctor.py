@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from warphash.runtime import doctor
+from warphash.errors import EngineUnavailable
+from warphash.runtime import _cpu, doctor
+from warphash.runtime.cpu import best_level
 from warphash.runtime.cuda import engine as cuda
 from warphash.runtime.cuda import nvrtc
 from warphash.runtime.cuda.cache import CubinCache
@@ -36,6 +38,14 @@ def test_machine_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["NVRTC"].mend == nvrtc.MEND and "warphash[cuda13]" in nvrtc.MEND
     assert "pip install" in found["CPU engine"].mend
     assert found["GPU engine"].state == "not usable: no NVIDIA driver is installed"
+
+
+def test_an_extension_for_a_better_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_cpu, "levels", lambda: "")
+    found = states()["CPU engine"]
+    assert "AVX2" in found.state and "WARPHASH_LEVELS" in found.mend
+    with pytest.raises(EngineUnavailable, match="AVX2"):
+        best_level()
 
 
 def test_missing_bindings_are_mended_by_a_command(monkeypatch: pytest.MonkeyPatch) -> None:

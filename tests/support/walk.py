@@ -92,16 +92,26 @@ def find(device: str) -> Walk:
     return walk(lambda: table.find(KEYS))
 
 
-def insert(device: str) -> Walk:
-    """An insert of new keys for which ``dynamic_cuckoo`` has room."""
-    table = warphash.HashMap("u8", "u8", device=device, seed=1, design="dynamic_cuckoo", capacity=4000)
-    table.insert(KEYS, KEYS)
-    len(table)
-    more = iter((KEYS + np.uint64(1000), KEYS + np.uint64(2000)))
-    return walk(lambda: table.insert(next(more), KEYS))
+def insert(design: str | None) -> Callable[[str], Walk]:
+    """An insert of new keys for which a table of a design, None for the default, has room."""
+
+    def insert(device: str) -> Walk:
+        options = {"design": design} if design else {}
+        table = warphash.HashMap("u8", "u8", device=device, seed=1, capacity=4000, **options)
+        table.insert(KEYS, KEYS)
+        len(table)
+        more = iter((KEYS + np.uint64(1000), KEYS + np.uint64(2000)))
+        return walk(lambda: table.insert(next(more), KEYS))
+
+    return insert
 
 
-WALKS = {"find": find, "insert": insert}
+WALKS: dict[str, Callable[[str], Walk]] = {
+    "find": find,
+    "insert": insert(None),
+    "insert into subtables": insert("dynamic_cuckoo"),
+    "insert into quotients": insert("quotient_cuckoo"),
+}
 
 if __name__ == "__main__":
     for name, made in WALKS.items():

@@ -1,1 +1,1 @@
-"""How tables run: engines, compiled kernels, memory, and the bulk operations over them."""
+"""How tables run: engines, the kernels that they compile, their memory, and the driver of a GPU."""

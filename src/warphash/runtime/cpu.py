@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.adapters.numpy import address_of
+from ..errors import EngineUnavailable
 from ..settings import get_num_threads
 from . import _cpu, program_log, thread_limits  # type: ignore[attr-defined]  # the first is compiled
 from .abi import Launch
@@ -28,14 +29,31 @@ _FEWEST_FOR_THREADS, _FEWEST_BYTES_FOR_THREADS = 1 << 14, 1 << 22
 ``kLeastBytes`` of the extension."""
 
 
+def best_level() -> str:
+    """The best compiled level of this processor, by its name in ``CMakeLists.txt``.
+
+    Raises
+    ------
+    EngineUnavailable
+        If the extension was compiled on a better processor, for that one alone.
+    """
+    levels: str = _cpu.levels()
+    if not levels:
+        raise EngineUnavailable(
+            "warphash was compiled for a processor with AVX2 or AVX-512, which this one does not have: "
+            'install it here from source, or there with pip install . -C cmake.define.WARPHASH_LEVELS="wide;fast;base"'
+        )
+    return levels.split()[0]
+
+
 class _CpuProgram:
-    """The entry points of one `KernelSpec` for the best instruction set of this processor."""
+    """The entry points of one `KernelSpec` for the best compiled level of this processor."""
 
     block_threads = 0
 
     def __init__(self, spec: KernelSpec) -> None:
         self._spec = spec
-        self._isa = _cpu.isas().split()[0]
+        self._level = best_level()
         self._entries: dict[str, int] = {}
 
     def run(self, entry: str, table: ctypes.Structure, batch: Launch, n: int, stream: Any = None) -> None:
@@ -43,7 +61,7 @@ class _CpuProgram:
         if address is None:
             s = self._spec
             value_bytes = -1 if s.value_is_row else s.value_word_bytes
-            address = _cpu.entry(s.design, s.word_bytes, value_bytes, s.slots_per_bucket, entry, self._isa)
+            address = _cpu.entry(s.design, s.word_bytes, value_bytes, s.slots_per_bucket, entry, self._level)
             self._entries[entry] = address
         threads = get_num_threads() if n >= _FEWEST_FOR_THREADS else 1
         _cpu.run(address, ctypes.addressof(table), ctypes.addressof(batch), batch.count, n, threads)

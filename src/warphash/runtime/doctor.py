@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata, util
 
-from ..errors import WarphashError
+from ..errors import EngineUnavailable, WarphashError
 from ..settings import CACHE_VARIABLE, get_num_threads
 
 __all__ = ["Finding", "examine", "report"]
@@ -90,13 +90,16 @@ def _numpy() -> list[Finding]:
 
 def _cpu() -> list[Finding]:
     try:
-        instruction_sets = importlib.import_module("warphash.runtime._cpu").isas()
+        importlib.import_module("warphash.runtime._cpu")
     except ImportError as error:
         return [Finding("CPU engine", f"missing ({error})", EXTENSION_MEND)]
-    importlib.import_module("warphash.runtime.cpu")  # which also needs NumPy
-
-    level = SIMD_LEVELS.get(instruction_sets.split()[0], instruction_sets)
-    return [Finding("CPU engine", f"ready: {level}, {get_num_threads()} threads")]
+    engine = importlib.import_module("warphash.runtime.cpu")  # which also needs NumPy
+    try:
+        level = engine.best_level()
+    except EngineUnavailable as error:
+        what, _, mend = str(error).partition(": ")
+        return [Finding("CPU engine", f"not usable: {what}", mend)]
+    return [Finding("CPU engine", f"ready: {SIMD_LEVELS[level]}, {get_num_threads()} threads")]
 
 
 def _gpu() -> list[Finding]:

@@ -1,1 +1,1 @@
-"""Two-level tables: a directory of buckets, and a range of slots for each."""
+"""Tables of quotients: lines of slots that keep what of a key its bucket does not tell, and a filter in each line."""

@@ -1,4 +1,4 @@
-"""The operations of the CPU engine, compiled for each instruction set that this processor has."""
+"""The operations of the CPU engine, in each instruction level that was compiled and that this processor has."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from warphash.designs import registry
 from warphash.errors import UnsupportedVerb
 from warphash.runtime import _cpu, cpu
 from warphash.runtime.devices import engine_for
+from warphash.runtime.doctor import SIMD_LEVELS
 
-ISAS = _cpu.isas().split()
+LEVELS = _cpu.levels().split()
 DESIGNS = [name for name in registry.names() if not registry.get(name).layout.composed]
 
 
-@pytest.fixture(params=ISAS)
-def isa(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """An instruction set, which all kernels of the test are taken of."""
-    monkeypatch.setattr(cpu._cpu, "isas", lambda: request.param)
+@pytest.fixture(params=LEVELS)
+def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A level, which all kernels of the test are taken of."""
+    monkeypatch.setattr(cpu._cpu, "levels", lambda: request.param)
     monkeypatch.setattr(engine_for("cpu"), "_programs", {})
     return str(request.param)
 
 
-def test_every_processor_has_the_base() -> None:
-    assert ISAS[-1] == "base" and set(ISAS) <= {"wide", "fast", "base"}
-    assert "wide" not in ISAS or "fast" in ISAS
+def test_the_levels_come_in_their_order() -> None:
+    assert [level for level in ("wide", "fast", "base") if level in LEVELS] == LEVELS
+    assert set(LEVELS) <= set(SIMD_LEVELS)
 
 
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("dtype", ["uint32", "uint64"])
-def test_a_map_of_each_instruction_set(isa: str, design: str, dtype: str) -> None:
+def test_a_map_of_each_level(level: str, design: str, dtype: str) -> None:
     n = 20_000
     drawn = np.unique(np.random.default_rng(3).integers(0, np.iinfo(dtype).max, 3 * n, dtype, endpoint=True))
     keys = np.random.default_rng(4).permutation(drawn)[: 2 * n]
@@ -57,7 +58,7 @@ def test_a_map_of_each_instruction_set(isa: str, design: str, dtype: str) -> Non
 
 
 @pytest.mark.parametrize("dtype", ["uint32", "uint64"])
-def test_a_set_of_each_instruction_set(isa: str, dtype: str) -> None:
+def test_a_set_of_each_level(level: str, dtype: str) -> None:
     keys = np.random.default_rng(5).permutation(np.arange(60_000)).astype(dtype)
     for design in ("quotient_cuckoo", "bucketed_cuckoo"):
         table = HashSet.from_arrays(keys[:40_000], device="cpu", design=design)
@@ -66,8 +67,8 @@ def test_a_set_of_each_instruction_set(isa: str, dtype: str) -> None:
         table.check()
 
 
-def test_no_other_instruction_set_is_compiled() -> None:
+def test_no_other_operation_is_compiled() -> None:
     with pytest.raises(KeyError):
-        _cpu.entry("quotient_cuckoo", 4, 4, 10, "no such operation", ISAS[0])
+        _cpu.entry("quotient_cuckoo", 4, 4, 10, "no such operation", LEVELS[0])
     with pytest.raises(KeyError):
-        _cpu.entry("no such design", 4, 4, 10, "find", ISAS[0])
+        _cpu.entry("no such design", 4, 4, 10, "find", LEVELS[0])

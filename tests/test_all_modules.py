@@ -1,0 +1,27 @@
+"""No module of the package is without a test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.imported import Imported, modules_of_the_package
+
+
+def test_tests_have_imported_all_modules(pytestconfig: pytest.Config) -> None:
+    """In the runs before this one, which were given the same ``--imported FILE``."""
+    file = pytestconfig.getoption("--imported")
+    if file is None:
+        pytest.skip("no --imported FILE was given")
+    missing = modules_of_the_package() - set(Path(file).read_text().splitlines())
+    assert not missing, f"no test imports {', '.join(sorted(missing))}: write one, or delete the module"
+
+
+def test_a_run_notes_what_it_has_imported(tmp_path: Path) -> None:
+    file = tmp_path / "imported"
+    for _ in range(2):
+        Imported(file).pytest_sessionfinish()
+    names = file.read_text().splitlines()
+    assert names.count("warphash.settings") == 2
+    assert {"warphash.settings", "warphash.lab.report", "warphash.storage.buckets.store"} <= modules_of_the_package()
