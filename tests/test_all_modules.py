@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,12 @@ def test_tests_have_imported_all_modules(pytestconfig: pytest.Config) -> None:
         pytest.skip("no --imported FILE was given")
     missing = modules_of_the_package() - set(Path(file).read_text().splitlines())
     assert not missing, f"no test imports {', '.join(sorted(missing))}: write one, or delete the module"
+
+
+def test_the_streams_load_without_a_driver() -> None:
+    """They take the functions of the driver by address, when an engine is made."""
+    streams = importlib.import_module("warphash.runtime.cuda._streams")
+    assert {"Streams", "Kernel", "Find"} <= set(dir(streams))
 
 
 def test_a_run_notes_what_it_has_imported(tmp_path: Path) -> None:
