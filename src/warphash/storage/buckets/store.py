@@ -13,6 +13,10 @@ What an update may leave undone, and what follows:
    fails only with a freak of the hash constants. Then its keys are erased, which leaves room for the displaced
    pairs, and the values that it has changed stay changed.
 
+A large batch goes in the order of the parts of the table (`partition`). If the design weighs the loads of buckets, it
+goes in two rounds: first all keys that have room in their first buckets, then the others (``buckets/insert.cuh``). A
+table that counts probes takes its batches as they come, in one round.
+
 A batch that is a single launch is left, if the table would be half full with it at most, or has no keys yet: its kernel
 puts pairs that find no slot with the displaced pairs, and `update` returns. The next call that needs the end of the
 batch (`finish`) reads the outcome, and gives displaced pairs slots as after an interrupt. In a fuller table, this could
