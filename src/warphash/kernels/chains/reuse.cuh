@@ -1,5 +1,5 @@
 // Inserts that take erased slots again, for lists that hold a key several times (MultiMap, slab's reuse_erased).
-// Source: A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), section IV-A: with duplicates allowed, a deleted slot
+// Source: A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), section III-B: with duplicates allowed, a deleted slot
 // may be used again.
 //
 //   append_reusing    as append (chains/append.cuh)
