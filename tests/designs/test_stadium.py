@@ -216,7 +216,7 @@ def test_probes_and_reads_are_those_of_double_hashing(alpha: float, ticket_bits:
 
 
 def test_the_paper_s_own_sizes_of_the_board() -> None:
-    """Section III-A: 32 / w tickets in a word, so the board is w / 64 and w / 128 of pairs of 8 and of 16 bytes."""
+    """Section III-B: 32 / w tickets in a word, so the board is w / 64 and w / 128 of pairs of 8 and of 16 bytes."""
     shares = {
         width: [made(width, width, device="cpu", capacity=1 << 20, ticket_bits=bits) for bits in TICKET_BITS]
         for width in ("u4", "u8")
