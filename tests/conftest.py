@@ -40,8 +40,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Notes(limit_s))
     if file := config.getoption("--imported"):
         config.pluginmanager.register(Imported(Path(file)))
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    os.environ.setdefault(KEPT_VARIABLE, str(kept_fraction() / workers))  # all keep some memory of one GPU
+    if hasattr(config, "workerinput"):  # all workers keep some memory of one GPU
+        workers = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        os.environ[KEPT_VARIABLE] = str(kept_fraction() / workers)
 
 
 def pytest_report_header() -> list[str]:
