@@ -31,6 +31,7 @@ CASES = {"case": cases, "mixed_case": mixed_cases, "multi_case": multi_cases}
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--share", default="1/1", metavar="K/N", help="run every N-th test, from the K-th on")
     parser.addoption("--imported", metavar="FILE", help="add the modules of the package that the run imports to a file")
+    parser.addoption("--all-imported", metavar="FILE", help="fail if a module of the package is not in that file")
     parser.addoption("--note-slow", type=float, metavar="SECONDS", help="list the cases that take longer as slow")
 
 

@@ -22,10 +22,10 @@ def lacks_its_library(name: str) -> bool:
 
 
 def test_tests_have_imported_all_modules(pytestconfig: pytest.Config) -> None:
-    """In the runs before this one, which were given the same ``--imported FILE``."""
-    file = pytestconfig.getoption("--imported")
+    """In the runs before this one, which were given the same file by ``--imported``."""
+    file = pytestconfig.getoption("--all-imported")
     if file is None:
-        pytest.skip("no --imported FILE was given")
+        pytest.skip("no --all-imported FILE was given")
     missing = modules_of_the_package() - set(Path(file).read_text().splitlines())
     missing -= {name for name in missing if name.startswith(RIVALS) and lacks_its_library(name)}
     assert not missing, f"no test imports {', '.join(sorted(missing))}: write one, or delete the module"
