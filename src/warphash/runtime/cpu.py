@@ -41,7 +41,8 @@ def best_level() -> str:
     if not levels:
         raise EngineUnavailable(
             "warphash was compiled for a processor with AVX2 or AVX-512, which this one does not have: "
-            'install it here from source, or there with pip install . -C cmake.define.WARPHASH_LEVELS="wide;fast;base"'
+            "install it here from source, or there with "
+            'pip install . --config-settings=cmake.define.WARPHASH_LEVELS="wide;fast;base"'
         )
     return levels.split()[0]
 

@@ -69,8 +69,8 @@ class HashMap(PairTable[K, V]):
     attempts
         How many sets of hash constants to try before the table grows, or raises `TableFull`.
     count_probes
-        Count the buckets that inserts read, for ``stats().insert_probes``. Such a table takes the keys of a batch in the
-        order given, one by one, as the papers do: its large batches take longer.
+        Count the buckets that inserts read, for ``stats().insert_probes``. Such a table takes the keys of a batch in
+        the order given, one by one, as the papers do: its large batches take longer.
     nulls
         What becomes of nulls among keys: ``"raise"`` refuses them. ``"drop"`` leaves them out: no null is added, found
         or erased. With ``"key"``, all nulls are one key, which is None in Python. ``"drop"`` and ``"key"`` are for
