@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.engines import missing, one_of_each
+from support.engines import missing, narrow, one_of_each
 from support.faults import OLD, VERBS, Array, Family, Scenario, all_faults, check_harmless, new_values
 from support.hashing import first_buckets
 from support.planting import planted
@@ -32,12 +32,6 @@ SETTINGS: list[dict[str, Any]] = [
 @pytest.fixture(params=ONE_OF_EACH)
 def device(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-def narrow(monkeypatch: pytest.MonkeyPatch, device: str, window_bytes: int, lanes: int) -> None:
-    """Make a device one whose cache is that small, so that tables of a few keys have several parts."""
-    monkeypatch.setattr(engine_for(device), "window_bytes", window_bytes)
-    monkeypatch.setattr(engine_for(device), "lanes", lanes)
 
 
 def some_keys(n: int, dtype: str, seed: int = 1) -> np.ndarray:
@@ -264,7 +258,7 @@ def misplaced(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch
     try:
         settled = array.settle(held.ptr, 0, n, flags=flags.ptr, unique=True)
         assert settled is not None
-        rest = array.update(held.ptr, 0, n, flags=flags.ptr, unique=True, listed=settled[1])
+        rest = array.update(held.ptr, 0, n, flags=flags.ptr, unique=True, past_first=True, listed=settled[1])
         found = array.scan(n, out.ptr, 0)
     except EmulationError:
         return True

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import warphash
+from warphash.runtime.devices import engine_for
 
 ENGINES = ("cpu", "emulated", "cuda")
 
@@ -31,3 +32,9 @@ def one_of_each(*names: str) -> list[Any]:
 def marks_of(engine: str) -> list[Any]:
     """The marks of a case of an engine."""
     return [pytest.mark.cuda] if engine == "cuda" else []
+
+
+def narrow(monkeypatch: pytest.MonkeyPatch, device: str, window_bytes: int, lanes: int) -> None:
+    """Make a device one whose cache is that small, so that tables of a few keys have several parts."""
+    monkeypatch.setattr(engine_for(device), "window_bytes", window_bytes)
+    monkeypatch.setattr(engine_for(device), "lanes", lanes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from types import FrameType
@@ -92,25 +93,20 @@ def find(device: str) -> Walk:
     return walk(lambda: table.find(KEYS))
 
 
-def insert(design: str | None) -> Callable[[str], Walk]:
-    """An insert of new keys for which a table of a design, None for the default, has room."""
-
-    def insert(device: str) -> Walk:
-        options = {"design": design} if design else {}
-        table = warphash.HashMap("u8", "u8", device=device, seed=1, capacity=4000, **options)
-        table.insert(KEYS, KEYS)
-        len(table)
-        more = iter((KEYS + np.uint64(1000), KEYS + np.uint64(2000)))
-        return walk(lambda: table.insert(next(more), KEYS))
-
-    return insert
+def insert(device: str, **design: str) -> Walk:
+    """An insert of new keys for which the table has room; of the default design if none is named."""
+    table = warphash.HashMap("u8", "u8", device=device, seed=1, capacity=4000, **design)
+    table.insert(KEYS, KEYS)
+    len(table)
+    more = iter((KEYS + np.uint64(1000), KEYS + np.uint64(2000)))
+    return walk(lambda: table.insert(next(more), KEYS))
 
 
 WALKS: dict[str, Callable[[str], Walk]] = {
     "find": find,
-    "insert": insert(None),
-    "insert into subtables": insert("dynamic_cuckoo"),
-    "insert into quotients": insert("quotient_cuckoo"),
+    "insert": insert,
+    "insert into subtables": partial(insert, design="dynamic_cuckoo"),
+    "insert into quotients": partial(insert, design="quotient_cuckoo"),
 }
 
 if __name__ == "__main__":

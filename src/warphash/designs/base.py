@@ -99,9 +99,10 @@ class Design:
         An insert may move other keys, so a place in the table is not stable, and a build can fail with a pair in hand.
     fills_first_bucket
         Parameters to whether most keys go to the first of their buckets.
-    weighs_loads
-        Parameters to whether keys without room in their first buckets go to the emptiest of others. Then the order of a
-        large batch decides how many do, and all first buckets are filled first (``kernels/buckets/insert.cuh``).
+    has_two_rounds
+        Parameters to whether a large batch first takes all keys to their first buckets that have room there, and then
+        the others to the emptiest of theirs. In one round, the order of the batch would decide how many keys there are
+        of each kind (``kernels/buckets/insert.cuh``).
     probes_in_a_row
         The next bucket of a key lies behind the one before.
     searches_until_unused
@@ -131,7 +132,7 @@ class Design:
     moves_keys: bool
     settles: bool
     fills_first_bucket: Callable[[Mapping[str, Any]], bool] = lambda _: False
-    weighs_loads: Callable[[Mapping[str, Any]], bool] = lambda _: False
+    has_two_rounds: Callable[[Mapping[str, Any]], bool] = lambda _: False
     probes_in_a_row: bool = False
     searches_until_unused: bool = False
     chain_limit: Callable[[int], int] = chain_limit

@@ -48,5 +48,5 @@ DESIGN = Design(
     settles=True,
     fills_first_bucket=lambda _: True,
     # With 8 slots, many more builds at a load of 0.6 would fail, for 0.7 % fewer reads (docs/performance/insert.md).
-    weighs_loads=lambda p: p["slots_per_bucket"] > 8,
+    has_two_rounds=lambda p: p["slots_per_bucket"] > 8,
 )

@@ -14,7 +14,7 @@ from ..runtime.source import partition
 from ..settings import batch_order
 from .policies import cached_parts_of, parts_of
 
-__all__ = ["TILE_BYTES", "TILE_THREADS", "Copies", "in_parts"]
+__all__ = ["TILE_BYTES", "TILE_THREADS", "Copies", "in_parts", "parts_for"]
 
 TILE_THREADS, TILE_BYTES = 256, 16 << 10
 """Of a block of these kernels: its threads, and its keys."""
@@ -57,11 +57,8 @@ class Copies:
         self.engine.copy(originals, held.ptr, self.n, stream)
 
 
-def in_parts(store: Any, keys: int, values: int, n: int, stream: Any = None) -> Copies | None:
-    """Copies of the words of ``n`` elements in the order of the parts of a store that they go to.
-
-    None where that would not help, or where there is no memory for them.
-    """
+def parts_for(store: Any, n: int) -> tuple[int, int] | None:
+    """Parts of a store whose order helps ``n`` elements, and the logarithm of the buckets of each; None for none."""
     engine, spec = store.engine, store.spec
     bucket_bytes = spec.slots_per_bucket * spec.slot_bytes
     apart = spec.layout.keys_apart or store.design.keeps_columns(spec.slots_per_bucket, spec.slot_bytes)
@@ -73,7 +70,17 @@ def in_parts(store: Any, keys: int, values: int, n: int, stream: Any = None) -> 
     if order == "auto" or 64 * n < store.buckets * bucket_bytes:
         parts = parts_of(store.buckets, bucket_bytes, engine.window_bytes, lanes, n, engine.reach_bytes)
     words = spec.word_bytes in (4, 8) and spec.value_word_bytes in (0, spec.word_bytes)
-    if parts is None or order == "given" or not words or not store.design.fills_first_bucket(store.parameters):
+    helps = order != "given" and words and store.design.fills_first_bucket(store.parameters)
+    return parts if helps else None
+
+
+def in_parts(store: Any, keys: int, values: int, n: int, stream: Any = None) -> Copies | None:
+    """Copies of the words of ``n`` elements in the order of the parts of a store that they go to.
+
+    None where that would not help, or where there is no memory for them.
+    """
+    engine, spec, parts = store.engine, store.spec, parts_for(store, n)
+    if parts is None:
         return None
     count, shift = parts
     nbytes = n * spec.word_bytes

@@ -160,9 +160,9 @@ class BucketArray:
 
     # ---- memory
     @property
-    def weighs_loads(self) -> bool:
+    def has_two_rounds(self) -> bool:
         """As of `Design`."""
-        return self.design.weighs_loads(self.parameters)
+        return self.design.has_two_rounds(self.parameters)
 
     @property
     def builds(self) -> bool:
@@ -250,7 +250,7 @@ class BucketArray:
         unique
             The caller vouches that the keys differ from each other and from those in the table.
         past_first
-            As of `Listed`, of all elements.
+            As of `Listed`, of all elements that take part.
         fresh
             No key was put into the array since it was cleared.
         listed
@@ -276,9 +276,9 @@ class BucketArray:
             )
             return self.outcome(stream)
         walked = listed.n if listed else n
-        # Designs that displace a pair pass it on. A second piece may have keys that the first has put into the table.
-        may_skip = (self.design.moves_keys or self.weighs_loads) and (unique or walked <= CLAIMED_ELEMENTS)
-        skips_first = may_skip and (listed.past_first if listed else past_first)
+        # A design that displaces a pair passes it on. A second piece may have keys that the first has added.
+        goes_on = self.design.moves_keys or self.has_two_rounds
+        skips_first = past_first and goes_on and (unique or walked <= CLAIMED_ELEMENTS)
         piece = min(walked, LAUNCH_ELEMENTS if unique else CLAIMED_ELEMENTS)
         fresh = fresh and unique and self.spec.splits
         whole = fresh and is_built_whole(n, self.slots, self.nbytes, self.engine.window_bytes)
@@ -323,8 +323,10 @@ class BucketArray:
     ) -> tuple[int, Listed] | None:
         """Add the keys that have room in their first buckets: how many, and a list of the others. Waits.
 
-        None if there is no memory for the list: nothing has changed.
+        None if a launch has not so many elements, or there is no memory for the list: nothing has changed.
         """
+        if n > LAUNCH_ELEMENTS:
+            return None
         try:
             listed = self.engine.allocate(4 * n, stream)
             report = zeroed_report(self.engine, stream)

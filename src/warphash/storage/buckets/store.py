@@ -13,9 +13,9 @@ What an update may leave undone, and what follows:
    fails only with a freak of the hash constants. Then its keys are erased, which leaves room for the displaced
    pairs, and the values that it has changed stay changed.
 
-A large batch goes in the order of the parts of the table (`partition`). If the design weighs the loads of buckets, it
+A large batch goes in the order of the parts of the table (`partition`). If the design compares the loads of buckets, it
 goes in two rounds: first all keys that have room in their first buckets, then the others (``buckets/insert.cuh``). A
-table that counts probes takes its batches as they come, in one round.
+table that counts probes takes each batch as it comes, in one round.
 
 A batch that is a single launch is left, if the table would be half full with it at most, or has no keys yet: its kernel
 puts pairs that find no slot with the displaced pairs, and `update` returns. The next call that needs the end of the
@@ -50,7 +50,6 @@ from ..estimate import seem_distinct, seem_new
 from ..giving_up import not_placed_anew, slots_to_try, why_no_slot
 from ..growth import Growth
 from ..listed import Listed, list_unplaced
-from ..lookup import LAUNCH_ELEMENTS
 from ..partition import in_parts
 from ..resize_log import Cause, Resize
 from ..scratch import Elements, flags_at
@@ -270,9 +269,9 @@ class BucketStore:
         fits = self._prepare(keys, values, n, op, flags, unique, stream)
         if fits is None:
             return
-        may_reorder = op == Op.KEEP and (unique or not flags) and not self.counts_probes
         self.finish(stream)
         before, asked = self.state, flags
+        may_reorder = op == Op.KEEP and (unique or not flags) and not self.counts_probes
         copies = in_parts(before.array, keys, values, n, stream) if may_reorder else None
         if copies:
             keys, values, flags = copies.keys, copies.values, 0
@@ -297,6 +296,7 @@ class BucketStore:
                 unique=unique,
                 fresh=not size and not tombstones,
                 count_probes=self.counts_probes,
+                past_first=listed is not None and listed.past_first,
                 listed=listed,
                 stream=stream,
             )
@@ -306,9 +306,9 @@ class BucketStore:
             return outcome
 
         def settle() -> Listed | None:
-            """Fill the first buckets, if the design weighs the loads of the others."""
+            """Do the first round of a batch that goes in two; what is left for the second."""
             array, size, tombstones, vouched, _ = self.state
-            if not (copies and array.weighs_loads) or n > LAUNCH_ELEMENTS:
+            if not (copies and array.has_two_rounds):
                 return None
             self.engine.fill(flags, Flag.UNPLACED, n, stream)
             settled = array.settle(keys, values, n, flags=flags, unique=unique, stream=stream)

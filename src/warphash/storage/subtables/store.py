@@ -59,7 +59,7 @@ from .. import policies
 from ..estimate import estimate_new_keys
 from ..giving_up import not_placed_anew, slots_to_try, why_no_slot
 from ..lookup import NO_FIELDS
-from ..partition import Copies, in_parts
+from ..partition import Copies, in_parts, parts_for
 from ..resize_log import Cause, Resize
 from ..scratch import Allocate, Elements, Scratch, flags_at
 from ..shielded import shielded
@@ -366,7 +366,8 @@ class SubtableStore:
             scratch = array.workspace.scratch(most, unique, array.layout.nbytes, stream)
         # Where nobody asks which of several equal keys was added, the elements may go in another order.
         may_reorder = op == Op.KEEP and (unique or not flags) and not self.counts_probes
-        copies = in_parts(array, keys, values, n, stream) if may_reorder and self._overflow_is_rare(n) else None
+        gains = may_reorder and parts_for(array, n) is not None and self._overflow_is_rare(n)
+        copies = in_parts(array, keys, values, n, stream) if gains else None
         if copies:
             keys, values, flags = copies.keys, copies.values, 0
         if not flags:
@@ -411,9 +412,9 @@ class SubtableStore:
     def _overflow_is_rare(self, n: int) -> bool:
         """Whether few keys will leave their first subtables, if ``n`` are added.
 
-        Those that do look for room elsewhere. In the order of the parts they would find room in buckets whose own keys
-        come later, and would leave in their turn. Most leave while the table grows. After that, lookups read the way of
-        each key to its end, and would read 8 % more (docs/performance/subtables.md).
+        A key that leaves takes a slot of another subtable. In the order of the parts, the own keys of that bucket may
+        still be to come, and find it full: more keys leave. In tables that have grown, finds read 8 % more for that
+        (docs/performance/subtables.md).
         """
         layout = self.array.layout
         most = _FULLEST_IN_PARTS if layout.table.early_exit else _FULLEST_RESIZED_IN_PARTS
