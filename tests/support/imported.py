@@ -1,7 +1,7 @@
 """Which modules of the package the runs of a gate have imported, so that none is left without a test.
 
-``pytest --imported FILE`` adds the modules that its processes have imported to a file when they end.
-``pytest --all-imported FILE tests/test_all_modules.py`` compares the file with the package, behind the other runs.
+``pytest --imported=FILE`` adds the modules that its processes have imported to a file when they end.
+``pytest --all-imported=FILE tests/test_all_modules.py`` compares the file with the package, behind the other runs.
 """
 
 from __future__ import annotations
