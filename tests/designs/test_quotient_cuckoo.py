@@ -21,6 +21,7 @@ from support.quotients import FORMS, SLOTS, add, array_of, keys_with, made, valu
 from support.refusals import refusing
 from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.abi import Op, kind_of
+from warphash.storage.batch import Batch
 from warphash.storage.quotient import array as quotient
 from warphash.storage.quotient.array import MOST_RANGE_BUCKETS, form_for
 from warphash.storage.resize_log import Cause
@@ -32,8 +33,7 @@ def update_without_flags(table: Any, keys: Any, values: Any, op: Op) -> None:
     """Update a table, and do not ask what became of each element."""
     held = [array_of(table).engine.from_host(column) for column in (keys, values)]
     values_at = held[1].ptr if isinstance(table, HashMap) else 0
-    how: dict[str, Any] = {"kind": kind_of(values.dtype), "flags": 0, "held": 0, "unique": False, "stream": None}
-    table._storage.update(held[0].ptr, values_at, len(keys), op=op, **how)
+    table._storage.update(Batch(held[0].ptr, values_at, len(keys), op, kind_of(values.dtype)))
 
 
 def launch_at_most(n: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -353,9 +353,9 @@ def test_keys_that_repeat_often_are_inserted_and_not_built(
     numbers = np.random.default_rng(3).permutation(np.arange(4000) % 400)
     build, built = two_level.TwoLevelArray.build, list[int]()
 
-    def noted(self: Any, keys: int, values: int, n: int, stream: Any = None) -> Any:
-        built.append(n)
-        return build(self, keys, values, n, stream)
+    def noted(self: Any, batch: Any) -> Any:
+        built.append(batch.n)
+        return build(self, batch)
 
     monkeypatch.setattr(two_level.TwoLevelArray, "build", noted)
     for repeats, batch in ((True, numbers), (False, np.arange(4000))):

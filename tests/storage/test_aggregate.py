@@ -20,6 +20,7 @@ from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
 from warphash.storage import aggregate, codec
 from warphash.storage.aggregate import Aggregator
+from warphash.storage.batch import Batch
 
 DEVICES = one_of_each("emulated", "cuda")
 DESIGNS = ("bucketed_cuckoo", "two_level_cuckoo", "quotient_cuckoo", "slab", "dynamic_cuckoo", "stadium")
@@ -34,7 +35,7 @@ def aggregates(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
     def noted(self: Aggregator, *given: Any, **how: Any) -> Any:
         made = real(self, *given, **how)
-        left.extend([] if made is None else [made.n])
+        left.extend([] if made is None else [made.batch.n])
         return made
 
     monkeypatch.setattr(aggregate, "FEWEST_AGGREGATED", 256)
@@ -252,22 +253,19 @@ def is_wrong(engine: EmulatedEngine, seed: int, shape: str, monkeypatch: pytest.
     ids = batches(20_001)[shape].astype("u4")
     values = np.arange(len(ids)).astype("u8")
     store: Any = SimpleNamespace(engine=engine, seed=seed, spec=SimpleNamespace(word_bytes=4, value_word_bytes=8))
-    held = [engine.from_host(array) for array in (ids, values)]
+    held, flags = [engine.from_host(array) for array in (ids, values)], engine.allocate(len(ids))
+    batch = Batch(held[0].ptr, held[1].ptr, len(ids), Op.ADD, 64 << 8, flags.ptr)
     try:
-        left = Aggregator().left_of(
-            store, held[0].ptr, held[1].ptr, len(ids), op=Op.ADD, kind=64 << 8, flags=True, stream=None
-        )
+        left = Aggregator().left_of(store, batch)
     except EmulationError:
         return True
     assert left is not None
-    keys, sums, elements = (
-        engine.to_host(at, dtype, left.n)
-        for at, dtype in ((left.keys, "u4"), (left.values, "u8"), (left.elements, "u4"))
-    )
+    columns, n = ((left.batch.keys, "u4"), (left.batch.values, "u8"), (left.elements, "u4")), left.batch.n
+    keys, sums, elements = (engine.to_host(at, dtype, n) for at, dtype in columns)
     right, made = np.zeros((2, ids.max() + 1), np.uint64)
     np.add.at(right, ids, values)
     np.add.at(made, keys, sums)
-    return bool((right != made).any() or (ids[elements] != keys).any() or len(np.unique(elements)) < left.n)
+    return bool((right != made).any() or (ids[elements] != keys).any() or len(np.unique(elements)) < n)
 
 
 @pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")

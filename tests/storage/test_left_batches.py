@@ -12,8 +12,9 @@ import pytest
 
 import warphash
 from warphash.designs import registry
-from warphash.runtime.abi import Flag, Op
+from warphash.runtime.abi import Flag
 from warphash.runtime.devices import engine_for
+from warphash.storage.batch import Batch
 from warphash.storage.buckets.array import BucketArray
 from warphash.storage.buckets.store import BucketStore
 from warphash.storage.make import kernel_spec
@@ -158,7 +159,7 @@ def test_a_pair_that_finds_no_slot_is_displaced_if_the_kernel_adopts(value_bytes
         array.clear()
         array.table.chain_limit = 0
         values = held.ptr if value_bytes else 0
-        array.begin(held.ptr, values, n, op=Op.KEEP, kind=0, flags=flags.ptr, unique=False, adopts=adopts)
+        array.begin(Batch(held.ptr, values, n, flags=flags.ptr), adopts=adopts)
         outcome, told = array.outcome(), engine.to_host(flags.ptr, np.uint8, n)
         displaced = array.displaced_pairs()
         assert outcome.unplaced == (told == Flag.UNPLACED).sum() and outcome.changed == (told == Flag.CHANGED).sum()

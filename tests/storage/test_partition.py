@@ -18,6 +18,7 @@ from warphash.runtime.devices import engine_for
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
 from warphash.storage import policies
+from warphash.storage.batch import Batch
 from warphash.storage.buckets.array import BucketArray
 from warphash.storage.partition import in_parts
 
@@ -45,9 +46,9 @@ def copies_of(store: BucketArray, keys: np.ndarray, values: np.ndarray | None) -
     """Keys, and values, as `in_parts` arranges them."""
     engine = store.engine
     held = [engine.from_host(column) for column in (keys, values) if column is not None]
-    copies = in_parts(store, held[0].ptr, held[-1].ptr if values is not None else 0, len(keys))
+    copies = in_parts(store, Batch(held[0].ptr, held[-1].ptr if values is not None else 0, len(keys)))
     assert copies is not None
-    columns = [(copies.keys, keys), (copies.values, values)]
+    columns = [(copies.batch.keys, keys), (copies.batch.values, values)]
     return [engine.to_host(at, column.dtype, len(column)) for at, column in columns if column is not None]
 
 
@@ -166,7 +167,7 @@ def test_without_memory_for_copies_the_batch_goes_as_it_came(monkeypatch: pytest
 
     with monkeypatch.context() as context:
         context.setattr(engine, "allocate", refuse)
-        assert in_parts(store, 16, 16, 4000) is None
+        assert in_parts(store, Batch(16, 16, 4000)) is None
 
 
 @dataclass(frozen=True)
@@ -256,9 +257,10 @@ def misplaced(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch
     n, held, flags = len(keys), engine.from_host(keys), engine.allocate(len(keys))
     out = engine.allocate(4 * n)
     try:
-        settled = array.settle(held.ptr, 0, n, flags=flags.ptr, unique=True)
+        batch = Batch(held.ptr, 0, n, flags=flags.ptr, unique=True)
+        settled = array.settle(batch)
         assert settled is not None
-        rest = array.update(held.ptr, 0, n, flags=flags.ptr, unique=True, past_first=True, listed=settled[1])
+        rest = array.update(batch, past_first=True, listed=settled[1])
         found = array.scan(n, out.ptr, 0)
     except EmulationError:
         return True

@@ -15,7 +15,7 @@ from support.faults import STORAGE_AND_TABLE, Interrupt
 from support.quotients import FORMS, SLOTS, add, array_of, check_combined, entries, keys_with, launches, made, value_of
 from support.refusals import refusing
 from warphash import TableFull
-from warphash.runtime.abi import Op
+from warphash.storage.batch import Batch
 from warphash.storage.quotient import array as quotient
 
 DEVICES = one_of_each("emulated", "cuda")
@@ -198,8 +198,7 @@ def test_pairs_that_find_no_slot_are_adopted(device: str, key: str, value: str |
         engine.from_host(value_of(twice, value)),
         engine.from_host(np.full(80, 9, np.uint8)),
     )
-    how = {"op": Op.KEEP, "kind": 0, "flags": flags.ptr, "held": 0, "unique": False, "stream": None}
-    table._storage.update(at.ptr, values.ptr if value else 0, 80, **how)
+    table._storage.update(Batch(at.ptr, values.ptr if value else 0, 80, flags=flags.ptr))
     for overwritten in (at, values):
         engine.fill(overwritten.ptr, 0xFF, overwritten.nbytes)
     assert awaited(table) == 80 and store_of(table).rebuilds == 0

@@ -13,6 +13,7 @@ from support.passes import in_one_launch
 from support.quotients import FORMS, SLOTS, add, array_of, check_combined, entries, held_locks, launches, made, value_of
 from support.refusals import refusing
 from warphash import TableFull
+from warphash.storage.batch import Batch
 from warphash.storage.quotient import array as quotient
 
 DEVICES = one_of_each("emulated", "cuda")
@@ -177,10 +178,10 @@ class TestEmulated:
             add(table, np.arange(40, dtype=np.uint32))
             rows = array.engine.from_host(np.repeat(np.arange(100, 103, dtype=np.uint32), 30))
             with refusing(array.engine, 2) as refused, launches(table) as launched:
-                outcome = array.update(rows.ptr, rows.ptr, 90)
+                outcome = array.update(Batch(rows.ptr, rows.ptr, 90))
             assert refused.refused and outcome.changed == 3 and entries(launched).count("count") > 3
             with refusing(array.engine, 1), launches(table) as launched, pytest.raises(MemoryError):
-                array.update(rows.ptr, rows.ptr, 90)
+                array.update(Batch(rows.ptr, rows.ptr, 90))
             assert not launched.called
 
     @pytest.mark.parametrize("lines", ["some", pytest.param("more", marks=pytest.mark.slow)])

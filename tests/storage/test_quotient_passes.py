@@ -21,6 +21,7 @@ from warphash import TableFull
 from warphash.runtime.abi import LISTS_BYTES, QuotientBatch
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
+from warphash.storage.batch import Batch
 from warphash.storage.quotient import array as quotient
 from warphash.storage.quotient import passes as module
 from warphash.storage.quotient.passes import MOST_BINS, MOST_COUNTED_BINS, MOST_RANGES, Passes, plan_for
@@ -313,7 +314,7 @@ class TestEmulated:
             run = array.program.run
             noted = lambda entry, *rest: (launched.append(entry), run(entry, *rest))  # noqa: E731
             with mock.patch.object(array.program, "run", noted), refusing(array.engine, 1, once=True) as refused:
-                outcome = array.update(rows.ptr, rows.ptr, 3000)
+                outcome = array.update(Batch(rows.ptr, rows.ptr, 3000))
             assert refused.refused and outcome.changed == 3000
             assert launched == ["count", "reserve", "scatter", "build"]
 
@@ -362,7 +363,7 @@ class TestEmulated:
                 refusing(array.engine, 1, once=False) as refusals,
                 pytest.raises(MemoryError),
             ):
-                array.update(rows.ptr, rows.ptr, 3000)
+                array.update(Batch(rows.ptr, rows.ptr, 3000))
         assert refusals.refused == 4 and not run.called
 
     @pytest.mark.parametrize("lines", ["some", pytest.param("more", marks=pytest.mark.slow)])

@@ -20,6 +20,7 @@ from warphash import HashMap, TableFull
 from warphash.designs import registry
 from warphash.runtime.abi import COUNT_WORDS, Op, kind_of
 from warphash.storage import row_store
+from warphash.storage.batch import Batch
 from warphash.storage.buckets.store import BucketStore
 from warphash.storage.row_store import RowStorage
 
@@ -454,8 +455,7 @@ def test_an_update_reads_reports_and_no_arrays(device: str, verb: str, monkeypat
         else:
             op = {"assign": Op.REPLACE, "__setitem__": Op.REPLACE, "upsert": Op.ADD}.get(verb, Op.KEEP)
             held_at = at[3] if verb == "find_or_insert" else 0
-            options = {"op": op, "kind": kind_of(np.dtype("u8")), "unique": False, "stream": None}
-            backing.update(at[0], at[1], n, flags=at[2], held=held_at, **options)
+            backing.update(Batch(at[0], at[1], n, op, kind_of(np.dtype("u8")), at[2], held_at))
         assert len(read) <= waits and all(nbytes <= 8 * COUNT_WORDS for nbytes in read)
 
 

@@ -12,7 +12,7 @@ from support.histories import ABSENT, UNPLACED, State, explains, explains_bag, e
 from support.multi_model import MultiModel
 from support.types import Array, as_bytes, as_type, row_bytes
 from warphash import Operation, TableFull
-from warphash.storage.storage import MixedBatch
+from warphash.storage.batch import MixedBatch
 
 DEFAULT = 0
 """The value of an answer without a value. No operation writes it."""

@@ -17,6 +17,7 @@ from .. import HashMap
 from ..runtime.abi import TicketBatch
 from ..runtime.devices import engine_for
 from ..runtime.engine import KernelSpec
+from ..storage.batch import Batch
 
 if TYPE_CHECKING:
     from .runner import Lab, Setting
@@ -103,7 +104,7 @@ def measure_boards(lab: Lab, drawn: Drawn, setting: Setting, load_factor: float,
         engine.fill(array.table.slots, 0xFF, array.slots * array.spec.slot_bytes, _STREAM)
 
     def insert() -> None:
-        array.update(keys.ptr, values.ptr, n, size=0, unique=True, stream=_STREAM)
+        array.update(Batch(keys.ptr, values.ptr, n, unique=True, stream=_STREAM), size=0)
 
     insert_s = min(lab.timed(insert, empty))
     out, flags = engine.allocate(8 * n, _STREAM), engine.allocate(n, _STREAM)

@@ -21,6 +21,7 @@ from ..errors import ParameterError
 from ..runtime.abi import COUNT_WORDS, REPORT_WORDS, Report, TwoLevelBatch
 from ..runtime.devices import engine_for
 from ..runtime.engine import Engine, KernelSpec
+from ..storage.batch import Batch
 from .traces import pairs
 from .workloads import Workload
 
@@ -110,7 +111,8 @@ def measure_sorted(lab: Lab, setting: Setting, load_factor: float, n: int, seed:
         made["columns"] = [keys[made["order"]], values[made["order"]]]
 
     def build(columns: Any) -> None:
-        made["outcome"] = array.build(lab.address_of(columns[0]), lab.address_of(columns[1]), n, _STREAM)
+        keys, values = map(lab.address_of, columns)
+        made["outcome"] = array.build(Batch(keys, values, n, stream=_STREAM))
 
     without_s = min(lab.timed(partial(build, (keys, values))))
     wrong = n - made["outcome"].changed

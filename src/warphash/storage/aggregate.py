@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ..runtime.abi import AggregateBatch, Aggregation, Flag, Op, SpreadBatch
 from ..runtime.engine import Answer, Buffer, Engine
 from ..runtime.source import AGGREGATES
+from .batch import Batch
 from .scratch import starts_of
 from .storage import Store
 
@@ -45,10 +46,8 @@ class Aggregated:
 
     Attributes
     ----------
-    n
-        Elements.
-    keys, values, flags
-        Addresses of their words, and of room for their flags; 0 without values, and if nobody asks for flags.
+    batch
+        The update that is left to do. It has room for flags if the whole batch asks for flags.
     elements
         Address of the number, uint32, of one element of the batch that has the key.
     memory
@@ -56,22 +55,20 @@ class Aggregated:
     """
 
     engine: Engine
-    n: int
-    keys: int
-    values: int
-    flags: int
+    batch: Batch
     elements: int
     memory: Buffer
 
-    def spread(self, flags: int, n: int, stream: Any) -> None:
-        """Flag the ``n`` elements of the batch: of those with one key, one has the flag of what was left."""
-        self.engine.fill(flags, Flag.PRESENT, n, stream)
-        batch = SpreadBatch(n=self.n, elements=self.elements, flags=self.flags, out_flags=flags)
-        self.engine.program(AGGREGATES).run("spread", Aggregation(), batch, self.n, stream)
+    def spread(self, whole: Batch) -> None:
+        """Flag the elements of the whole batch: of those with one key, one has the flag of what was left."""
+        self.engine.fill(whole.flags, Flag.PRESENT, whole.n, whole.stream)
+        n, flags = self.batch.n, self.batch.flags
+        batch = SpreadBatch(n=n, elements=self.elements, flags=flags, out_flags=whole.flags)
+        self.engine.program(AGGREGATES).run("spread", Aggregation(), batch, n, whole.stream)
 
     def originals(self, left: npt.NDArray[np.int64], stream: Any) -> npt.NDArray[np.int64]:
         """Numbers of elements of the batch that have the keys of some that were left."""
-        return self.engine.to_host(self.elements, np.uint32, self.n, stream)[left].astype(np.int64)
+        return self.engine.to_host(self.elements, np.uint32, self.batch.n, stream)[left].astype(np.int64)
 
 
 class Samples:
@@ -110,42 +107,39 @@ class Aggregator:
         self._samples = Samples()
         self._answer: Answer | None = None  # a word
 
-    def left_of(
-        self, store: Store, keys: int, values: int, n: int, *, op: Op, kind: int, flags: bool, stream: Any
-    ) -> Aggregated | None:
-        """Combine what repeats in a batch of ``n`` words, at least `FEWEST_AGGREGATED`. Waits.
+    def left_of(self, store: Store, given: Batch) -> Aggregated | None:
+        """Combine what repeats in a batch of words, at least `FEWEST_AGGREGATED`. Waits.
 
-        With `Op.KEEP` and `Op.REPLACE`, the first value that a block sees of a key stays. ``values`` may be 0.
+        With `Op.KEEP` and `Op.REPLACE`, the first value that a block sees of a key stays.
 
         Returns
         -------
         Aggregated or None
             None where that would not help, or where there is no memory for it.
         """
-        engine, spec = store.engine, store.spec
-        widths = spec.word_bytes, spec.value_word_bytes if values else _NO_VALUE_BYTES
+        engine, spec, n, stream = store.engine, store.spec, given.n, given.stream
+        widths = spec.word_bytes, spec.value_word_bytes if given.values else _NO_VALUE_BYTES
         if engine.lanes == 1 or not set(widths) <= {4, 8}:
             return None
         try:
-            if not self._samples.repeat_often(store, keys, n, stream):
+            if not self._samples.repeat_often(store, given.keys, n, stream):
                 return None
             answer = self._answer = self._answer or engine.answer(1)
-            *starts, end = starts_of(width * n for width in (*widths, 4, int(flags)))
+            *starts, end = starts_of(width * n for width in (*widths, 4, int(given.flags != 0)))
             memory = engine.allocate(end, stream)  # once: an allocation takes a GPU's host 30 us
             length = engine.allocate(16, stream)
         except MemoryError:
             return None
         engine.fill(length.ptr, 0, 16, stream)
         out_keys, out_values, elements, out_flags = (memory.ptr + start for start in starts)
-        batch = AggregateBatch(n=n, keys=keys, values=values, kind=kind, length=length.ptr)
-        batch.op = Op.REPLACE if op == Op.KEEP else op
+        batch = AggregateBatch(n=n, keys=given.keys, values=given.values, kind=given.kind, length=length.ptr)
+        batch.op = Op.REPLACE if given.op == Op.KEEP else given.op
         batch.out_keys, batch.out_values, batch.elements = out_keys, out_values, elements
         threads = max(2, engine.lanes // _LANES_OF_BLOCK) * _BLOCK_THREADS
         entry = "aggregate" + "".join(map(str, widths))
         engine.program(AGGREGATES).run(entry, _seed(store), batch, threads, stream)
         answer.ask(length.ptr, stream)
         answer.wait()
-        left = int(answer.words[0])
-        return Aggregated(
-            engine, left, out_keys, out_values if values else 0, out_flags if flags else 0, elements, memory
-        )
+        left = given._replace(keys=out_keys, n=int(answer.words[0]))
+        left = left._replace(values=out_values if given.values else 0, flags=out_flags if given.flags else 0)
+        return Aggregated(engine, left, elements, memory)

@@ -12,14 +12,18 @@ from ..runtime.abi import Op, StoredRows, WordBatch, bytes_of
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 from . import aggregate
+from .batch import COMBINING, Batch, MixedBatch
 from .lookup import find_in_any_order, launch_find
-from .storage import MemoryUse, MixedBatch, Store
+from .storage import MemoryUse, Store
 
-__all__ = ["WordStorage"]
+__all__ = ["FEWEST_BUILT", "WordStorage"]
 
 _ELEMENTS_FOR_FEW = 4
 """Elements of a batch for each slot, from which on its keys are sampled, whatever the verb does. Then all threads of a
 GPU want a few lines of memory, and each design has a verb that this makes slow (docs/performance/insert.md)."""
+
+FEWEST_BUILT = 1 << 14
+"""Elements of a batch in the memory of a caller that a build takes from there. To copy fewer costs nothing."""
 
 _KEY_ALIGNMENT_BYTES = 16
 """At most: so much of a wide key is read at once (``kernels/core/wide.cuh``)."""
@@ -104,38 +108,39 @@ class WordStorage:
         words = self._keys(keys, n, stream)
         launch_find(self.store.state.array, words[0], n, 0, 0, 0, stream, out, entry)
 
-    def build(self, keys: int, values: int, n: int, flags: int, unique: bool) -> bool:
+    def build(self, batch: Batch) -> bool:
         """Insert a batch in host memory that others may write to, in one pass over it: whether it is done.
 
         Otherwise the table holds what it held. No key is read twice, so the table has keys that the batch has had.
         """
         build = getattr(self.store, "build", None)
-        if build is None or keys & self.key_slack or values & self._value_slack:
+        if build is None or batch.keys & self.key_slack or batch.values & self._value_slack:
             return False
-        done: bool = build(keys, values, n, flags, unique)
+        done: bool = build(batch)
         return done
 
-    def update(
-        self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
-    ) -> None:
-        combines, rows = op not in (Op.KEEP, Op.REPLACE), None
+    def update(self, batch: Batch) -> None:
+        kind, n, held, stream = batch.kind, batch.n, batch.held, batch.stream
+        combines, rows = batch.op in COMBINING, None
         if combines and kind & 0xFF == 2 and kind >> 8 not in (32, 64):
             raise UnsupportedVerb(f"upsert combines floats of 32 and 64 bits, not of {kind >> 8}: keep wider values")
         if combines and bytes_of(kind) != self.value_bytes:
             from .rows_in_slots import combined_rows  # few tables need it
 
-            rows = combined_rows(self, self.key_bytes, self.value_bytes, keys, values, n, op, kind, stream)
-            values, op, combines = rows.ptr, Op.REPLACE, False
+            rows = combined_rows(self, self.key_bytes, self.value_bytes, batch)
+            batch, combines = batch._replace(values=rows.ptr, op=Op.REPLACE), False
         if self._value_is_row and combines and self.value_bytes not in (4, 8):
             raise UnsupportedVerb(
                 f"upsert combines values of 4 or 8 bytes beside keys of more than 8 bytes, and these have "
                 f"{self.value_bytes} bytes: widen them"
             )
-        key_words, value_words = self._keys(keys, n, stream), self._values(values, n, stream)
+        key_words, value_words = self._keys(batch.keys, n, stream), self._values(batch.values, n, stream)
+        if key_words[1] or value_words[1]:
+            batch = batch._replace(keys=key_words[0], values=value_words[0])
         # All memory first: when the keys are in, nothing may be missing for the answer.
         out, narrow = self._landing(held, n, self.value_bytes, self._value_word, stream)
         absent, _absent = self._default(bytes(self.value_bytes), stream) if held else (0, None)
-        self._update(key_words[0], value_words[0], n, op, kind, flags, unique, stream)
+        self._update(batch)
         if held:
             if self.store.recovery.step is not None:
                 self.store.finish(stream)
@@ -143,43 +148,42 @@ class WordStorage:
         if narrow is not None:
             self._narrow(out, n, held, self.value_bytes, self._value_word, stream)
 
-    def _update(self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, unique: bool, stream: Any) -> None:
+    def _update(self, batch: Batch) -> None:
         """Update the store with the words of a batch; of its hot keys, if they would be a queue, with few elements."""
         left = None
-        if n >= aggregate.FEWEST_AGGREGATED and not unique:
-            waits = op != Op.KEEP or self.store.design.claims_first or self._is_for_few(n)
-            left = self._combined(keys, values, n, op, kind, flags, stream) if waits else None
+        if batch.n >= aggregate.FEWEST_AGGREGATED and not batch.unique:
+            waits = batch.op != Op.KEEP or self.store.design.claims_first or self._is_for_few(batch.n)
+            left = self._combined(batch) if waits else None
         if left is None:
-            return self.store.update(keys, values, n, op=op, kind=kind, flags=flags, unique=unique, stream=stream)
+            return self.store.update(batch)
         try:
-            self.store.update(left.keys, left.values, left.n, op=op, kind=kind, flags=left.flags, stream=stream)
+            self.store.update(left.batch)
         except TableFull as error:
-            raise TableFull(str(error), left.originals(error.keys, stream)) from error
-        if flags:
-            left.spread(flags, n, stream)
+            raise TableFull(str(error), left.originals(error.keys, batch.stream)) from error
+        if batch.flags:
+            left.spread(batch)
 
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
         words = self._keys(keys, n, stream)
         left = None
         if n >= aggregate.FEWEST_AGGREGATED and self._is_for_few(n):
-            left = self._combined(words[0], 0, n, Op.KEEP, 0, flags, stream)
+            erased = Batch(words[0], 0, n, flags=flags, stream=stream)
+            left = self._combined(erased)
         if left is None:
             return self.store.erase(words[0], n, flags, stream=stream)
-        self.store.erase(left.keys, left.n, left.flags, stream=stream)
+        self.store.erase(left.batch.keys, left.batch.n, left.batch.flags, stream=stream)
         if flags:
-            left.spread(flags, n, stream)
+            left.spread(erased)
 
     def _is_for_few(self, n: int) -> bool:
         """Whether a batch has many more elements than the table has slots: keys repeat, or are absent."""
         return n >= _ELEMENTS_FOR_FEW * self.store.slots
 
-    def _combined(
-        self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, stream: Any
-    ) -> aggregate.Aggregated | None:
+    def _combined(self, batch: Batch) -> aggregate.Aggregated | None:
         """What is left of a batch whose hot keys were combined; None if they were not."""
         if self._multi:
             return None
-        return self._aggregator.left_of(self.store, keys, values, n, op=op, kind=kind, flags=flags != 0, stream=stream)
+        return self._aggregator.left_of(self.store, batch)
 
     def execute(self, batch: MixedBatch, default: bytes, stream: Any) -> None:
         """As `Storage.execute`; see `ChainStore.execute` and `TicketStore.execute`."""

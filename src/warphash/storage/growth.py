@@ -5,9 +5,10 @@ The numbers come from `policies`; a batch that could be too large is measured fi
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from . import policies
+from .batch import Batch
 from .estimate import estimate_new_keys
 from .storage import Store
 
@@ -35,30 +36,24 @@ class Growth(NamedTuple):
         """Whether ``n`` more keys fit, and the table needs no rebuild before them."""
         return 2 * (store.size + n) <= self.safe_load_factor * store.slots and 2 * tombstones <= store.slots
 
-    def slots_ahead(
-        self, store: Store, tombstones: int, keys: int, n: int, new_share: float, unique: bool, stream: Any
-    ) -> int | None:
+    def slots_ahead(self, store: Store, tombstones: int, batch: Batch, new_share: float) -> int | None:
         """Slots to rebuild into before a batch; None to leave the table as it is. Waits.
 
         The table grows if it is as full as it should be, or if the new keys of the batch would fill it.
 
         Parameters
         ----------
-        keys
-            Address of the batch's ``n`` words.
         new_share
             Of the elements of the last batch, how many brought new keys.
-        unique
-            The caller vouches that all keys are new.
         """
-        size, slots = store.size, store.slots
+        size, slots, n = store.size, store.slots, batch.n
         if not tombstones and self.bounds is None and size + n <= policies.easy_keys(slots, self.safe_load_factor):
             return None  # most batches: what follows would say the same, in four times the time
         wanted = policies.slots_before_insert(size, tombstones, slots, self.safe_load_factor)
         most = policies.most_keys(slots, self.load_factor, self.safe_load_factor, self.bounds)
         if size + n > most and size + 4 * new_share * n > most:
             try:
-                new = n if unique else estimate_new_keys(store, keys, n, most - size, stream)
+                new = n if batch.unique else estimate_new_keys(store, batch.keys, n, most - size, batch.stream)
             except MemoryError:  # the batch may fit all the same
                 return None
             if size + new > most:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..runtime.abi import Op
+from .batch import Batch
 from .different_keys import different_keys
 from .lookup import find_as_given, find_by_parts
 from .lookup_partition import has_parts
@@ -54,7 +54,7 @@ def time_lookups(store: Any, keys: int, rounds: int = 5, seed: int = 1) -> Looku
     held, asked = engine.from_host(drawn), engine.from_host(np.random.default_rng(seed).permutation(drawn))
     width = spec.value_word_bytes
     values, flags = engine.allocate(max(1, keys * width)), engine.allocate(keys)
-    sibling.update(held.ptr, held.ptr if width else 0, keys, op=Op.KEEP, kind=0, flags=0, unique=True)
+    sibling.update(Batch(held.ptr, held.ptr if width else 0, keys, unique=True))
     sibling.finish()
     array, out = sibling.state.array, values.ptr if width else 0
     parts = cached_parts_of(array.buckets, bucket_bytes, engine.window_bytes)

@@ -12,6 +12,7 @@ from ..runtime.abi import Flag, PartitionBatch
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import partition
 from ..settings import batch_order
+from .batch import Batch
 from .policies import cached_parts_of, parts_of
 
 __all__ = ["TILE_BYTES", "TILE_THREADS", "Copies", "in_parts", "parts_for"]
@@ -26,35 +27,41 @@ class Copies:
 
     Attributes
     ----------
-    keys, values, memory
-        Their addresses, 0 for none, and what they are in.
-    given, n, word
-        Address of the keys as they came, their number and type.
+    given
+        The batch as it came.
+    batch
+        The batch of the copies, without flags.
+    memory
+        What the copies are in.
+    word
+        Type of a key.
     """
 
     engine: Engine
-    keys: int
-    values: int
+    given: Batch
+    batch: Batch
     memory: list[Buffer]
-    given: int
-    n: int
     word: np.dtype[Any]
 
-    def originals(self, which: npt.NDArray[np.int64], stream: Any) -> npt.NDArray[np.int64]:
+    def originals(self, which: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Numbers of the elements that have the keys of some copies."""
-        keys, copies = (self.engine.to_host(at, self.word, self.n, stream) for at in (self.given, self.keys))
+        n, stream = self.given.n, self.given.stream
+        keys, copies = (self.engine.to_host(batch.keys, self.word, n, stream) for batch in (self.given, self.batch))
         return np.flatnonzero(np.isin(keys, copies[which]))
 
-    def flag(self, originals: int, copies: int, added: int, stream: Any) -> None:
-        """Flags at the address ``originals`` from those at ``copies``, where so many elements were added."""
-        if added == self.n:
-            return self.engine.fill(originals, Flag.CHANGED, self.n, stream)
+    def flag(self, copies: int, added: int) -> None:
+        """Flag the elements as they came, if anyone asks, by the flags of the copies, of which so many were added."""
+        engine, n, flags, stream = self.engine, self.given.n, self.given.flags, self.given.stream
+        if not flags:
+            return
+        if added == n:
+            return engine.fill(flags, Flag.CHANGED, n, stream)
         # The keys were not new and unique after all: the host finds out which were.
-        changed = np.flatnonzero(self.engine.to_host(copies, np.uint8, self.n, stream) == Flag.CHANGED)
-        answer = np.zeros(self.n, np.uint8)
-        answer[self.originals(changed, stream)] = Flag.CHANGED
-        held = self.engine.from_host(answer, stream)
-        self.engine.copy(originals, held.ptr, self.n, stream)
+        changed = np.flatnonzero(engine.to_host(copies, np.uint8, n, stream) == Flag.CHANGED)
+        answer = np.zeros(n, np.uint8)
+        answer[self.originals(changed)] = Flag.CHANGED
+        held = engine.from_host(answer, stream)
+        engine.copy(flags, held.ptr, n, stream)
 
 
 def parts_for(store: Any, n: int) -> tuple[int, int] | None:
@@ -74,25 +81,26 @@ def parts_for(store: Any, n: int) -> tuple[int, int] | None:
     return parts if helps else None
 
 
-def in_parts(store: Any, keys: int, values: int, n: int, stream: Any = None) -> Copies | None:
-    """Copies of the words of ``n`` elements in the order of the parts of a store that they go to.
+def in_parts(store: Any, given: Batch) -> Copies | None:
+    """Copies of the words of a batch in the order of the parts of a store that they go to.
 
     None where that would not help, or where there is no memory for them.
     """
+    n, stream = given.n, given.stream
     engine, spec, parts = store.engine, store.spec, parts_for(store, n)
     if parts is None:
         return None
     count, shift = parts
     nbytes = n * spec.word_bytes
     try:
-        memory = [engine.allocate(nbytes, stream) for _ in range(2 if values else 1)]
+        memory = [engine.allocate(nbytes, stream) for _ in range(2 if given.values else 1)]
         counts = engine.allocate(2 * 8 * count, stream)
     except MemoryError:
         return None
     engine.fill(counts.ptr, 0, counts.nbytes, stream)
-    word = np.dtype(f"u{spec.word_bytes}")
-    copies = Copies(engine, memory[0].ptr, memory[1].ptr if values else 0, memory, keys, n, word)
-    batch = PartitionBatch(n=n, keys=keys, values=values, out_keys=copies.keys, out_values=copies.values)
+    copied = given._replace(keys=memory[0].ptr, values=memory[1].ptr if given.values else 0, flags=0)
+    copies = Copies(engine, given, copied, memory, np.dtype(f"u{spec.word_bytes}"))
+    batch = PartitionBatch(n=n, keys=given.keys, values=given.values, out_keys=copied.keys, out_values=copied.values)
     batch.part_sizes, batch.parts, batch.part_shift = counts.ptr, count, shift
     threads = -(-nbytes // TILE_BYTES) * TILE_THREADS
     program = engine.program(partition(spec.layout.partition))

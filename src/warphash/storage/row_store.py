@@ -74,9 +74,10 @@ from ..runtime.abi import (
 )
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
+from .batch import COMBINING, Batch, MixedBatch
 from .lookup import launch_find
-from .scratch import DeviceList, flags_at
-from .storage import MemoryUse, MixedBatch, Store
+from .scratch import DeviceList, flags_at, with_flags
+from .storage import MemoryUse, Store
 
 __all__ = ["RowStorage", "Touch", "TouchedRows"]
 
@@ -258,32 +259,20 @@ class RowStorage:
         prints = self._fingerprints(keys, n, stream)
         launch_find(self.store.state.array, prints.ptr, n, 0, 0, 0, stream, out, entry)
 
-    def update(
-        self,
-        keys: int,
-        values: int,
-        n: int,
-        *,
-        op: Op,
-        kind: int,
-        flags: int,
-        held: int,
-        unique: bool,
-        stream: Any,
-        touch: Touch | None = None,
-    ) -> None:
-        """As `Storage.update`; ``unique`` saves nothing here (see the module)."""
-        if op not in (Op.KEEP, Op.REPLACE) and (number := bytes_of(kind)) not in (4, 8):
+    def update(self, given: Batch, touch: Touch | None = None) -> None:
+        """As `Storage.update`; unique keys save nothing here (see the module)."""
+        if given.op in COMBINING and (number := bytes_of(given.kind)) not in (4, 8):
             raise UnsupportedVerb(
                 f"upsert combines numbers of 4 or 8 bytes in a table of rows, for keys or values of more than 8 bytes "
                 f"or for evict='lru', 'fifo' or 'score', and these have {number} bytes: widen them"
             )
+        n, stream = given.n, given.stream
         if n == 0:
             return
         if self._state.end:  # otherwise there was never a key
             self.store.finish(stream)  # a displaced fingerprint would be taken for an absent one
-        flags, _own_flags = flags_at(self._engine, flags, n, stream)
-        while not self._try_to_update(keys, values, n, op, kind, flags, held, stream, touch):
+        given, _own_flags = with_flags(self._engine, given)
+        while not self._try_to_update(given, touch):
             self._reload(self.store.capacity, _next_salt(self._state.salt), stream)
         self._trim(stream)
 
@@ -352,33 +341,23 @@ class RowStorage:
         self._reload(keys, self._state.salt, stream, room=keys)
 
     # ---- updates
-    def _try_to_update(
-        self,
-        keys: int,
-        values: int,
-        n: int,
-        op: Op,
-        kind: int,
-        flags: int,
-        held: int,
-        stream: Any,
-        touch: Touch | None,
-    ) -> bool:
+    def _try_to_update(self, given: Batch, touch: Touch | None) -> bool:
         """Update the table; or leave it as it was and return False, because two keys have one fingerprint."""
+        n, op, held, stream = given.n, given.op, given.held, given.stream
         cells = 3 * n // 2 + 1  # a probe meets one other claim on average
-        batch = self._look_up(keys, n, flags, 8 * cells, stream)
+        batch = self._look_up(given.keys, n, given.flags, 8 * cells, stream)
         in_words = self.value_bytes <= 8  # which a store writes whole, so elements of one key need no claim
-        counts = self._claim(batch, cells, keys, n, op == Op.REPLACE and not in_words, stream)
+        counts = self._claim(batch, cells, given.keys, n, op == Op.REPLACE and not in_words, stream)
         if counts.mismatches:
             return False
         if counts.winners:
-            self._add(batch, counts.winners, keys, values, n, op, kind, bool(held), stream, touch)
+            self._add(batch, counts.winners, given, touch)
         # Behind this line nothing is allocated: the keys are in.
         if op != Op.KEEP and self.value_bytes and counts.winners < n:
             if in_words or op != Op.REPLACE:
-                self._merge("merge", batch, values, n, op, kind, stream)
+                self._merge("merge", batch, given, op)
             else:
-                self._write_values("overwrite", batch, n, values, stream)
+                self._write_values("overwrite", batch, n, given.values, stream)
         if touch and counts.winners < n:
             ranks = self._stored_ranks.rows
             touch(TouchedRows("present", n, batch.rows, batch.flags, ranks, op != Op.KEEP))
@@ -418,28 +397,9 @@ class RowStorage:
         self._run("claim_rows", self._stored_keys, claim, stream)
         return Report.of(self._engine.to_host(batch.report, np.uint64, COUNT_WORDS, stream))
 
-    def _add(
-        self,
-        batch: _Lookup,
-        added: int,
-        keys: int,
-        values: int,
-        n: int,
-        op: Op,
-        kind: int,
-        shares: bool,
-        stream: Any,
-        touch: Touch | None,
-    ) -> None:
-        """Enter the chosen elements, with the values of all elements that have their keys.
-
-        Parameters
-        ----------
-        added
-            How many were chosen.
-        shares
-            The other elements of the new keys are to know their rows.
-        """
+    def _add(self, batch: _Lookup, added: int, given: Batch, touch: Touch | None) -> None:
+        """Enter the chosen elements, ``added`` of them, with the values of all elements that have their keys."""
+        n, op, stream = given.n, given.op, given.stream
         self._reserve(added, stream)
         state, size = self._state, self.store.size
         take = RowBatch(n=n, fingerprints=batch.prints.ptr, numbers=batch.rows, flags=batch.flags)
@@ -451,17 +411,17 @@ class RowStorage:
             take.out_fingerprints, take.out_numbers = prints, rows = chosen.ptr, chosen.ptr + column
         self._run("take_rows", StoredRows(), take, stream)
         # Before the slots: whoever sees a row's number there sees the row.
-        self._write_keys(batch, n, keys, stream)
+        self._write_keys(batch, n, given.keys, stream)
         if self.value_bytes:
-            self._write_values("scatter", batch, n, values, stream)
+            self._write_values("scatter", batch, n, given.values, stream)
         if touch:
             touch(TouchedRows("new", n, batch.rows, batch.flags, self._stored_ranks.rows, op != Op.KEEP))
-        combines = op not in (Op.KEEP, Op.REPLACE)
-        if added < n and (combines or shares):
-            self._merge("share_rows", batch, values, n, op if combines else Op.KEEP, kind, stream)
+        combines = op in COMBINING
+        if added < n and (combines or given.held):  # the other elements of the new keys have to know their rows
+            self._merge("share_rows", batch, given, op if combines else Op.KEEP)
         self._state = state.with_taken(added)
         try:
-            state.store.update(prints, rows, added, unique=True, stream=stream)
+            state.store.update(Batch(prints, rows, added, unique=True, stream=stream))
         except (TableFull, MemoryError) as error:
             with suppress(TableFull, MemoryError):  # the next call tries again
                 state.store.finish(stream)
@@ -488,11 +448,12 @@ class RowStorage:
         write = RowBatch(n=n, rows=values, row_bytes=self.value_bytes, numbers=batch.rows, flags=batch.flags)
         self._run(entry, self._stored_values, write, stream)
 
-    def _merge(self, entry: str, batch: _Lookup, values: int, n: int, op: Op, kind: int, stream: Any) -> None:
+    def _merge(self, entry: str, batch: _Lookup, given: Batch, op: Op) -> None:
         """Apply an upsert to the stored values of some elements."""
-        merge = RowBatch(n=n, rows=values, row_bytes=self.value_bytes, numbers=batch.rows, flags=batch.flags)
-        merge.op, merge.kind = op, kind
-        self._run(entry, self._stored_values, merge, stream)
+        width = self.value_bytes
+        merge = RowBatch(n=given.n, rows=given.values, row_bytes=width, numbers=batch.rows, flags=batch.flags)
+        merge.op, merge.kind = op, given.kind
+        self._run(entry, self._stored_values, merge, given.stream)
 
     # ---- memory of rows
     @property
@@ -580,7 +541,7 @@ class RowStorage:
         while True:
             store = old.store.sibling(capacity, stream)
             prints = self._fingerprints(keys.ptr, n, stream, salt)
-            store.update(prints.ptr, rows.ptr, n, stream=stream)
+            store.update(Batch(prints.ptr, rows.ptr, n, stream=stream))
             store.finish(stream)
             if store.size == n:
                 break

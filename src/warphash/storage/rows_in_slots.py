@@ -9,23 +9,20 @@ Cost: a table of the batch's keys, and two lookups and some copies of each eleme
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..errors import UnsupportedVerb
-from ..runtime.abi import Op, RowBatch, StoredRows, bytes_of
+from ..runtime.abi import RowBatch, StoredRows, bytes_of
 from ..runtime.engine import Buffer
 from ..runtime.source import ROWS
+from .batch import Batch
 from .make import make_row_storage
 from .storage import Storage
 
 __all__ = ["combined_rows"]
 
 
-def combined_rows(
-    storage: Storage, key_bytes: int, value_bytes: int, keys: int, values: int, n: int, op: Op, kind: int, stream: Any
-) -> Buffer:
+def combined_rows(storage: Storage, key_bytes: int, value_bytes: int, given: Batch) -> Buffer:
     """The value that each key of a batch has to get, for each element. Elements of one key get the same value.
 
     Parameters
@@ -34,8 +31,8 @@ def combined_rows(
         The table. It is looked up, and stays as it is.
     key_bytes, value_bytes
         Width of a row.
-    keys, values, n, op, kind, stream
-        As for `Storage.update`.
+    given
+        The batch. Neither its flags nor what its keys hold are answered.
 
     Raises
     ------
@@ -44,6 +41,7 @@ def combined_rows(
     MemoryError
         If there is no room for the batch's own table.
     """
+    keys, n, op, kind, stream = given.keys, given.n, given.op, given.kind, given.stream
     if (number := bytes_of(kind)) not in (4, 8):
         raise UnsupportedVerb(
             f"upsert combines numbers of 4 or 8 bytes in rows of numbers, and these have {number} bytes: widen them"
@@ -59,7 +57,7 @@ def combined_rows(
     batch, held, result, found = rows(), rows(), rows(), engine.allocate(n, stream)
     nothing = bytes(value_bytes)
     own = make_row_storage(engine, key_bytes, value_bytes, n, storage.store.seed + 1)
-    own.update(keys, values, n, op=op, kind=kind, flags=0, held=0, unique=False, stream=stream)
+    own.update(given._replace(flags=0, held=0, unique=False))
     own.store.finish(stream)
     for made in (batch, result):
         own.find(keys, n, made.ptr, 0, nothing, stream)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ..runtime.abi import DISPLACED_CAPACITY, REPORT_WORDS, WINNERS, InsertBatch
 from ..runtime.engine import Buffer, Engine
+from .batch import Batch
 
 __all__ = [
     "CLAIMED_ELEMENTS",
@@ -24,6 +25,7 @@ __all__ = [
     "flags_at",
     "pieces",
     "starts_of",
+    "with_flags",
 ]
 
 Allocate = Callable[[int, Any], Buffer]
@@ -137,6 +139,14 @@ def flags_at(engine: Engine, given: int, n: int, stream: Any) -> tuple[int, Buff
         return given, None
     held = engine.allocate(max(1, n), stream)
     return held.ptr, held
+
+
+def with_flags(engine: Engine, batch: Batch) -> tuple[Batch, Buffer | None]:
+    """The batch with room for its flags, as of `flags_at`; and what keeps that room if it is ours."""
+    if batch.flags:
+        return batch, None
+    flags, held = flags_at(engine, 0, batch.n, batch.stream)
+    return batch._replace(flags=flags), held
 
 
 def pieces(engine: Engine, n: int, piece: int, only: npt.NDArray[np.int64] | DeviceList | None, stream: Any) -> Pieces:

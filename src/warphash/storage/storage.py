@@ -34,14 +34,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..designs.base import Design
-from ..runtime.abi import Op
 from ..runtime.engine import Engine, KernelSpec
+from .batch import Batch, MixedBatch
 from .lookup import Searchable
 from .scratch import Elements
 
 __all__ = [
     "MemoryUse",
-    "MixedBatch",
     "Outcome",
     "Recovery",
     "State",
@@ -192,30 +191,6 @@ class Outcome(NamedTuple):
         return not (self.displaced or self.unplaced)
 
 
-class MixedBatch(NamedTuple):
-    """Operations that run all at once, by the addresses of their arrays; 0 for an array that is not there.
-
-    Attributes
-    ----------
-    operations, keys, values
-        Of each element: `abi.Operation` in a byte, its key, and the value that an insert or assign writes.
-    n
-        Elements.
-    out_values, flags
-        What each find found, and what each operation did (`abi.Flag`).
-    default
-        The value that all others answer, as kernels take it: a word, or the address of a row.
-    """
-
-    operations: int
-    keys: int
-    values: int
-    n: int
-    out_values: int
-    flags: int
-    default: int = 0
-
-
 class Recovery:
     """How a store becomes whole again after an update that stopped half way.
 
@@ -315,26 +290,8 @@ class Store(Protocol):
         """End the batch that is under way, and make the table whole if an update was interrupted. Waits."""
 
     def memory_use(self) -> MemoryUse: ...
-    def update(
-        self,
-        keys: int,
-        values: int,
-        n: int,
-        *,
-        op: Op = Op.KEEP,
-        kind: int = 0,
-        flags: int = 0,
-        unique: bool = False,
-        stream: Any = None,
-    ) -> None:
-        """Add the keys that are absent; apply ``op`` to the values of the others.
-
-        Parameters
-        ----------
-        keys, values, flags
-            Addresses of ``n`` words, words and bytes (`abi.Flag`); ``flags`` may be 0.
-        unique
-            The caller vouches that the keys differ from each other and from those in the table.
+    def update(self, batch: Batch) -> None:
+        """Add the keys that are absent; apply the batch's operation to the values of the others.
 
         Raises
         ------
@@ -345,7 +302,7 @@ class Store(Protocol):
         """
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
-        """Erase ``n`` keys, or those of ``only`` some elements; ``flags`` as for `update`."""
+        """Erase ``n`` keys, or those of ``only`` some elements; ``flags`` as of a `Batch`."""
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
         """Copy up to ``room`` pairs out, in no particular order; how many there are. Waits."""
@@ -375,8 +332,7 @@ class Store(Protocol):
 class Storage(Protocol):
     """Operations on packed rows, by address. ``flags`` are bytes, `abi.Flag`; addresses of 0 are not written.
 
-    ``held``, of an update, receives the value that each key has after it. Nobody else writes to the arrays of a batch
-    during a call, but for lookups of a storage without ``rereads``.
+    Nobody else writes to the arrays of a batch during a call, but for lookups of a storage without ``rereads``.
 
     Attributes
     ----------
@@ -396,9 +352,7 @@ class Storage(Protocol):
         """Which keys are there, as of `find`. This is no use of a key, and changes no rank and no figure."""
 
     def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None: ...
-    def update(
-        self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
-    ) -> None: ...
+    def update(self, batch: Batch) -> None: ...
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None: ...
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int: ...
     def clear(self, stream: Any) -> None: ...

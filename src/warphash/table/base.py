@@ -54,8 +54,9 @@ from ..errors import (
 from ..runtime.abi import Op, Operation, kind_of
 from ..runtime.devices import engine_for
 from ..storage import lookup_partition, selection
+from ..storage.batch import Batch
 from ..storage.bounded.bound import RANKED_ROWS
-from ..storage.codec import WordStorage
+from ..storage.codec import FEWEST_BUILT, WordStorage
 from ..storage.make import make_storage
 from ..storage.storage import Storage
 from . import archive, captured, copies, notebook
@@ -1088,16 +1089,16 @@ class BaseTable(Generic[K]):
             captured.refuse(self._engine, stream)
         if self._transfer.shares_memory:
             storage = self._storage
-            if op == Op.KEEP and isinstance(storage, WordStorage) and storage.build(keys, values, n, added, unique):
-                return
+            if n >= FEWEST_BUILT and op == Op.KEEP and isinstance(storage, WordStorage):
+                batch = Batch(keys, values, n, flags=added, unique=unique)
+                if storage.build(batch):
+                    return
             value_bytes = 0 if self._value is None else self._value.nbytes
             keys, values, rows = self._transfer.private_pairs(keys, n * self._key.nbytes, values, n * value_bytes)
         else:
             rows = None
         try:
-            self._storage.update(
-                keys, values, n, op=op, kind=self._value_kind, flags=added, held=0, unique=unique, stream=stream
-            )
+            self._storage.update(Batch(keys, values, n, op, self._value_kind, added, 0, unique, stream))
         except TableFull as error:
             if rows is not None and not self._key.has_any_length:
                 named = rows.view(self._key.dtype).reshape(n, *self._key.shape)
@@ -1138,18 +1139,9 @@ class BaseTable(Generic[K]):
                 more = {"ranks": at[-1]}
             elif scores is not None:
                 more = {"scores": at[-1], "score_kind": kind_of(scores.dtype)}
-            update(
-                at[0],
-                at[1] if self._value is not None else 0,
-                n,
-                op=op,
-                kind=self._value_kind,
-                flags=0 if added is None else to[0],
-                held=0 if held is None else to[-1],
-                unique=unique,
-                stream=stream,
-                **more,
-            )
+            values = at[1] if self._value is not None else 0
+            answers = 0 if added is None else to[0], 0 if held is None else to[-1]
+            update(Batch(at[0], values, n, op, self._value_kind, *answers, unique, stream), **more)
 
         self._run_naming_keys(body, ins, [made for made in (added, held) if made is not None], stream)
 

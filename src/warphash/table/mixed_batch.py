@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..arrays.row_type import Column
 from ..errors import ParameterError
 from ..runtime.abi import Operation
-from ..storage.storage import MixedBatch
+from ..storage.batch import MixedBatch
 from .base import BOOL, BaseTable
 
 __all__ = ["execute"]

@@ -24,12 +24,13 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ...errors import TableFull, UnsupportedVerb
-from ...runtime.abi import Op, Ranks, ScoreBatch
+from ...runtime.abi import Ranks, ScoreBatch
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import BOUNDED
+from ..batch import Batch, MixedBatch
 from ..row_store import RowStorage
 from ..scratch import flags_at
-from ..storage import MemoryUse, MixedBatch, Storage, Store
+from ..storage import MemoryUse, Storage, Store
 from .least import keys_of_least_rank
 from .policies import Policy
 
@@ -129,22 +130,7 @@ class BoundedStorage:
     def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None:
         self.inner.counts(keys, n, out, stream, entry)
 
-    def update(
-        self,
-        keys: int,
-        values: int,
-        n: int,
-        *,
-        op: Op,
-        kind: int,
-        flags: int,
-        held: int,
-        unique: bool,
-        stream: Any,
-        scores: int = 0,
-        score_kind: int = 0,
-        ranks: int = 0,
-    ) -> None:
+    def update(self, batch: Batch, *, scores: int = 0, score_kind: int = 0, ranks: int = 0) -> None:
         """As `Storage.update`, with the ranks of the elements' keys.
 
         Parameters
@@ -154,23 +140,21 @@ class BoundedStorage:
         ranks
             Address of a rank for each element, uint64, in place of scores.
         """
-        score_bytes = (score_kind >> 8) // 8
-        options: dict[str, Any] = {"op": op, "kind": kind, "unique": unique, "stream": stream}
-        for at, count in self.pieces(n):
+        score_bytes, stream = (score_kind >> 8) // 8, batch.stream
+        for at, count in self.pieces(batch.n):
             self._make_room(stream)
             given = ranks and ranks + 8 * at
             if scores:
                 ordered = self._ranks_of(scores + at * score_bytes, score_kind, count, stream)
                 given = ordered.ptr
-            options["flags"], options["held"] = flags and flags + at, held and held + at * self.value_bytes
-            rows = keys + at * self.key_bytes, values and values + at * self.value_bytes, count
-            self.policy.record(keys + at * self.key_bytes, count, stream)
+            piece = batch.piece(at, count, self.key_bytes, self.value_bytes)
+            self.policy.record(piece.keys, count, stream)
             self._size_at_most += count
             try:
                 if self.policy.keeps_ranks:
-                    self._rows.update(*rows, **options, touch=self.policy.touch(given, stream))
+                    self._rows.update(piece, self.policy.touch(given, stream))
                 else:
-                    self.inner.update(*rows, **options)
+                    self.inner.update(piece)
             except TableFull as error:
                 if at and error.keys is not None:
                     raise TableFull(str(error), error.keys + at) from error

@@ -34,11 +34,11 @@ from ...runtime.abi import (
     BucketTable,
     BuildBatch,
     InsertBatch,
-    Op,
     Table,
 )
 from ...runtime.engine import Engine, KernelSpec
 from .. import lookup_partition, snapshots
+from ..batch import COMBINING, Batch
 from ..hash_constants import buckets_for, draw_constants
 from ..listed import Listed
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
@@ -227,28 +227,17 @@ class BucketArray:
 
     def update(
         self,
-        keys: int,
-        values: int,
-        n: int,
+        given: Batch,
         *,
-        op: Op = Op.KEEP,
-        kind: int = 0,
-        flags: int = 0,
-        unique: bool = False,
         past_first: bool = False,
         fresh: bool = False,
         count_probes: bool = False,
         listed: Listed | None = None,
-        stream: Any = None,
     ) -> Outcome:
-        """Add the keys that are absent; apply ``op`` to the values of the others. Waits.
+        """Add the keys that are absent; apply the batch's operation to the values of the others. Waits.
 
         Parameters
         ----------
-        keys, values, flags
-            Addresses of ``n`` words, words and bytes; ``flags`` (`abi.Flag`) may be 0.
-        unique
-            The caller vouches that the keys differ from each other and from those in the table.
         past_first
             As of `Listed`, of all elements that take part.
         fresh
@@ -263,47 +252,33 @@ class BucketArray:
         """
         if listed is not None and not listed.n:
             return Outcome(0, 0, 0, 0)
-        if self.is_one_launch(listed.n if listed else n):
-            self.begin(
-                *(keys, values, listed.n if listed else n),
-                op=op,
-                kind=kind,
-                flags=flags,
-                unique=unique,
-                count_probes=count_probes,
-                listed=listed,
-                stream=stream,
-            )
+        walked, unique, stream = listed.n if listed else given.n, given.unique, given.stream
+        if self.is_one_launch(walked):
+            self.begin(given, count_probes=count_probes, listed=listed)
             return self.outcome(stream)
-        walked = listed.n if listed else n
         # A design that displaces a pair passes it on. A second piece may have keys that the first has added.
         goes_on = self.design.moves_keys or self.has_two_rounds
         skips_first = past_first and goes_on and (unique or walked <= CLAIMED_ELEMENTS)
         piece = min(walked, LAUNCH_ELEMENTS if unique else CLAIMED_ELEMENTS)
         fresh = fresh and unique and self.spec.splits
-        whole = fresh and is_built_whole(n, self.slots, self.nbytes, self.engine.window_bytes)
+        whole = fresh and is_built_whole(given.n, self.slots, self.nbytes, self.engine.window_bytes)
         place = "place_pairs" if whole else "place_next" if skips_first else "place"
-        scratch = self._workbench.of(piece, op not in (Op.KEEP, Op.REPLACE) and not unique, unique, stream)
+        scratch = self._workbench.of(piece, given.op in COMBINING and not unique, unique, stream)
         table = self.table
         self._workbench.restart(scratch, stream)
         if self.design.moves_keys:
             self.displaced = scratch
         self.layout_is_open = whole
         batch = scratch.batch
-        batch.op, batch.kind, batch.count_probes = op, kind, count_probes
+        batch.op, batch.kind, batch.count_probes = given.op, given.kind, count_probes
         spec, dirty_claims = self.spec, False
         for at in range(0, walked, piece):
             first = 0 if listed else at  # element numbers count from here
-            batch.n, batch.count, batch.indices = (
-                min(piece, walked - at),
-                0,
-                listed.numbers.ptr + 4 * at if listed else 0,
-            )
-            batch.keys, batch.values = (
-                keys + first * spec.word_bytes,
-                values and values + first * spec.value_word_bytes,
-            )
-            batch.out_flags = flags and flags + first
+            batch.n, batch.count = min(piece, walked - at), 0
+            batch.indices = listed.numbers.ptr + 4 * at if listed else 0
+            batch.keys = given.keys + first * spec.word_bytes
+            batch.values = given.values and given.values + first * spec.value_word_bytes
+            batch.out_flags = given.flags and given.flags + first
             batch.random = self._random.getrandbits(32)
             if unique:
                 self.program.run(place, table, batch, batch.n, stream)
@@ -318,13 +293,12 @@ class BucketArray:
         report = read_report(self.engine, scratch.report.ptr, stream)
         return self._closed(Outcome(report.changed, report.displaced, report.unplaced, report.probes))
 
-    def settle(
-        self, keys: int, values: int, n: int, *, flags: int, unique: bool, stream: Any = None
-    ) -> tuple[int, Listed] | None:
+    def settle(self, given: Batch) -> tuple[int, Listed] | None:
         """Add the keys that have room in their first buckets: how many, and a list of the others. Waits.
 
         None if a launch has not so many elements, or there is no memory for the list: nothing has changed.
         """
+        n, stream = given.n, given.stream
         if n > LAUNCH_ELEMENTS:
             return None
         try:
@@ -332,32 +306,19 @@ class BucketArray:
             report = zeroed_report(self.engine, stream)
         except MemoryError:
             return None
-        batch = BucketBatch(n=n, keys=keys, values=values, out_flags=flags, leftover=listed.ptr, report=report.ptr)
-        self.program.run("settle_new" if unique else "settle", self.table, batch, n, stream)
+        batch = BucketBatch(n=n, keys=given.keys, values=given.values, out_flags=given.flags)
+        batch.leftover, batch.report = listed.ptr, report.ptr
+        self.program.run("settle_new" if given.unique else "settle", self.table, batch, n, stream)
         settled = read_report(self.engine, report.ptr, stream)
         return settled.changed, Listed(listed, settled.leftover, past_first=True)
 
     def begin(
-        self,
-        keys: int,
-        values: int,
-        n: int,
-        *,
-        op: Op,
-        kind: int,
-        flags: int,
-        unique: bool,
-        count_probes: bool = False,
-        listed: Listed | None = None,
-        adopts: bool = False,
-        stream: Any = None,
+        self, given: Batch, *, count_probes: bool = False, listed: Listed | None = None, adopts: bool = False
     ) -> None:
         """Launch an update, as of `update`, that is one launch; `outcome` waits for it.
 
         Parameters
         ----------
-        n
-            Elements that take part.
         adopts
             Pairs that find no slot become displaced pairs. Every element has a flag, and no values are combined.
 
@@ -366,13 +327,14 @@ class BucketArray:
         MemoryError
             Before the kernel is launched.
         """
-        scratch = self._workbench.of(n, op not in (Op.KEEP, Op.REPLACE) and not unique, unique, stream)
+        n, unique, stream = listed.n if listed else given.n, given.unique, given.stream
+        scratch = self._workbench.of(n, given.op in COMBINING and not unique, unique, stream)
         if self.design.moves_keys:
             self.displaced = scratch
         batch = scratch.batch
-        batch.op, batch.kind, batch.count_probes, batch.adopts = op, kind, count_probes, adopts
+        batch.op, batch.kind, batch.count_probes, batch.adopts = given.op, given.kind, count_probes, adopts
         batch.n, batch.count, batch.indices = n, 0, listed.numbers.ptr if listed else 0
-        batch.keys, batch.values, batch.out_flags = keys, values, flags
+        batch.keys, batch.values, batch.out_flags = given.keys, given.values, given.flags
         batch.random = self._random.getrandbits(32)
         self._launch_block("update_block", batch, stream)
 
@@ -401,7 +363,7 @@ class BucketArray:
             batch.indices, batch.count = batch.losers, report + LOSERS
             run("combine", table, batch, n, stream)
 
-    def build(self, keys: int, values: int, n: int, unique: bool, stream: Any = None) -> Outcome | None:
+    def build(self, given: Batch) -> Outcome | None:
         """As `update`, of an array without pairs, cleared or not (``kernels/buckets/cpu/build.cuh``). Waits.
 
         None where a build would not help: nothing has changed. If the outcome is not complete, the array is to be
@@ -413,22 +375,22 @@ class BucketArray:
             If there is no memory for the lists, or for what does not fit into first buckets: then the array is not
             `cleared` any more.
         """
-        return self._build({"scatter_parts": BuildBatch(n=n, keys=keys, values=values)}, n, unique, stream)
+        batch = BuildBatch(n=given.n, keys=given.keys, values=given.values)
+        return self._build({"scatter_parts": batch}, given.n, given.unique, given.stream)
 
     def build_from(self, other: BucketArray, keys: int, stream: Any = None) -> Outcome | None:
         """As `build`, of about ``keys`` pairs: those in ``other``, which has other hash constants."""
         return self._build({"scatter_slots": _slots_of(other)}, keys, True, stream)
 
-    def build_from_both(
-        self, other: BucketArray, size: int, keys: int, values: int, n: int, stream: Any = None
-    ) -> Outcome | None:
+    def build_from_both(self, other: BucketArray, size: int, given: Batch) -> Outcome | None:
         """As `build`, of the ``size`` pairs in ``other`` and of the batch.
 
         If a key of the batch repeats, or is in ``other``, any of its values stays: the outcome then has fewer changes
         than there are pairs.
         """
-        batch = BuildBatch(n=n, keys=keys, values=values)
-        return self._build({"scatter_slots": _slots_of(other), "scatter_parts": batch}, size + n, False, stream)
+        batch = BuildBatch(n=given.n, keys=given.keys, values=given.values)
+        sources = {"scatter_slots": _slots_of(other), "scatter_parts": batch}
+        return self._build(sources, size + given.n, False, given.stream)
 
     def _build(self, sources: Mapping[str, BuildBatch], keys: int, unique: bool, stream: Any) -> Outcome | None:
         """Scatter about ``keys`` pairs from batches, each by the kernel that it is named by, and build the parts."""
@@ -456,12 +418,13 @@ class BucketArray:
         for first, count, in_others in ((0, built.leftover, True), (n - built.winners, built.winners, False)):
             if outcome.complete and count:
                 at = [column and column + first * width for column in (batch.left_keys, batch.left_values)]
-                rest = self.update(at[0], at[1], count, unique=unique, past_first=in_others, stream=stream)
+                some = Batch(at[0], at[1], count, unique=unique, stream=stream)
+                rest = self.update(some, past_first=in_others)
                 outcome = Outcome(outcome.changed + rest.changed, rest.displaced, rest.unplaced, 0)
         self.cleared = True
         return outcome
 
-    def flag_added(self, keys: int, values: int, n: int, flags: int, stream: Any = None) -> int:
+    def flag_added(self, given: Batch) -> int:
         """Flag the elements of the batch that the array was built from: of those with one key, one that it holds.
 
         Returns how many were flagged: all keys, unless the batch has changed since. Waits.
@@ -471,10 +434,12 @@ class BucketArray:
         MemoryError
             If there is no memory for a bit for each slot. The array is as it was.
         """
+        n, stream = given.n, given.stream
         claims = self.engine.allocate(4 * (self.total_slots // 32 + 1), stream)
         self.engine.fill(claims.ptr, 0, claims.nbytes, stream)
         report = self._reset_report(stream)
-        batch = BucketBatch(n=n, keys=keys, values=values, out_flags=flags, claims=claims.ptr, report=report)
+        batch = BucketBatch(n=n, keys=given.keys, values=given.values, out_flags=given.flags)
+        batch.claims, batch.report = claims.ptr, report
         self.program.run("flag_added", self.table, batch, n, stream)
         return read_report(self.engine, report, stream).changed
 

@@ -46,13 +46,14 @@ import numpy.typing as npt
 from ...errors import TableFull
 from ...runtime.abi import Flag, Op, Table
 from .. import policies
+from ..batch import COMBINING, Batch
 from ..estimate import seem_distinct, seem_new
 from ..giving_up import not_placed_anew, slots_to_try, why_no_slot
 from ..growth import Growth
 from ..listed import Listed, list_unplaced
 from ..partition import in_parts
 from ..resize_log import Cause, Resize
-from ..scratch import Elements, flags_at
+from ..scratch import Elements, with_flags
 from ..shielded import shielded
 from ..snapshots import Snapshot
 from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind, resting
@@ -65,9 +66,6 @@ _TRIES_IN_PLACE = 64
 
 _TRIES_TO_PLACE = 4
 """How often displaced pairs are tried in one array before the array is replaced."""
-
-_FEWEST_BUILT = 1 << 14
-"""Elements of a batch in the memory of a caller that a build takes from there. To copy fewer costs nothing."""
 
 _LISTED_BYTES = 1 << 12
 """Of host memory for a list of elements: to undo a batch where the device has no memory left."""
@@ -102,15 +100,15 @@ class _Undo(NamedTuple):
 
 
 @dataclass
-class _Batch:
+class _Run:
     """An update on its way.
 
     Attributes
     ----------
     launch
         Launches its kernels for the elements in a list, or for all, and counts the keys that they added.
-    n, flags
-        Elements, and the address of their flags.
+    batch
+        With room for its flags.
     undo
         The way back, if one was prepared.
     displaced
@@ -120,8 +118,7 @@ class _Batch:
     """
 
     launch: Callable[[Listed | None], Outcome]
-    n: int
-    flags: int
+    batch: Batch
     undo: _Undo | None
     displaced: int | None = None
     tried: int = 1
@@ -248,57 +245,40 @@ class BucketStore:
         return self.state.array.broken_buckets(stream)
 
     # ---- updates
-    def update(
-        self,
-        keys: int,
-        values: int,
-        n: int,
-        *,
-        op: Op = Op.KEEP,
-        kind: int = 0,
-        flags: int = 0,
-        unique: bool = False,
-        stream: Any = None,
-    ) -> None:
+    def update(self, batch: Batch) -> None:
         """As `Store.update`; returns when the batch is done, or left.
 
         Elements may go in another order (`partition`), if they are unique or nobody asks what became of each.
         """
+        n, op, unique, stream = batch.n, batch.op, batch.unique, batch.stream
         if n == 0:
             return
-        fits = self._prepare(keys, values, n, op, flags, unique, stream)
+        fits = self._prepare(batch)
         if fits is None:
             return
         self.finish(stream)
-        before, asked = self.state, flags
-        may_reorder = op == Op.KEEP and (unique or not flags) and not self.counts_probes
-        copies = in_parts(before.array, keys, values, n, stream) if may_reorder else None
+        before = self.state
+        may_reorder = op == Op.KEEP and (unique or not batch.flags) and not self.counts_probes
+        copies = in_parts(before.array, batch) if may_reorder else None
         if copies:
-            keys, values, flags = copies.keys, copies.values, 0
-        flags, _own_flags = flags_at(self.engine, flags, n, stream)
+            batch = copies.batch
+        batch, _own_flags = with_flags(self.engine, batch)
         small = (fits or not (before.size or self._is_risky(n, op))) and before.array.is_one_launch(n)
-        if small and self._leaves and op in (Op.KEEP, Op.REPLACE):
-            return self._leave(keys, values, n, op, kind, flags, unique, stream)
+        if small and self._leaves and op not in COMBINING:
+            return self._leave(batch)
         undo = self._undo(n, op, stream)
-        adds_up = op not in (Op.KEEP, Op.REPLACE) and undo is None and not before.array.is_one_launch(n)
+        adds_up = op in COMBINING and undo is None and not before.array.is_one_launch(n)
         if adds_up:
-            self.engine.fill(flags, Flag.UNPLACED, n, stream)  # an interrupt needs the flags of all elements
+            self.engine.fill(batch.flags, Flag.UNPLACED, n, stream)  # an interrupt needs the flags of all elements
 
         def launch(listed: Listed | None) -> Outcome:
             array, size, tombstones, vouched, _ = self.state
             outcome = array.update(
-                keys,
-                values,
-                n,
-                op=op,
-                kind=kind,
-                flags=flags,
-                unique=unique,
+                batch,
                 fresh=not size and not tombstones,
                 count_probes=self.counts_probes,
                 past_first=listed is not None and listed.past_first,
                 listed=listed,
-                stream=stream,
             )
             self.state = _State(array, size + outcome.changed, tombstones, vouched or unique)
             if self.counts_probes:
@@ -310,134 +290,132 @@ class BucketStore:
             array, size, tombstones, vouched, _ = self.state
             if not (copies and array.has_two_rounds):
                 return None
-            self.engine.fill(flags, Flag.UNPLACED, n, stream)
-            settled = array.settle(keys, values, n, flags=flags, unique=unique, stream=stream)
+            self.engine.fill(batch.flags, Flag.UNPLACED, n, stream)
+            settled = array.settle(batch)
             if settled is None:
                 return None
             added, left = settled
-            self.state, batch.displaced = _State(array, size + added, tombstones, vouched or unique), 0
+            self.state, run.displaced = _State(array, size + added, tombstones, vouched or unique), 0
             return left
 
-        batch = _Batch(launch, n, flags, undo)
+        run = _Run(launch, batch, undo)
         self.recovery.step = partial(self._put_back, undo) if undo else self._recover
         try:
-            self._complete(batch, settle(), stream)
+            self._complete(run, settle())
         except (TableFull, MemoryError) as error:
-            if batch.displaced is None:  # no kernel was launched
+            if run.displaced is None:  # no kernel was launched
                 self.recovery.step = None
                 raise
-            left = self._taken_back(keys, batch, before, stream)
-            raise TableFull(
-                f"{error}; the table is as it was", copies.originals(left, stream) if copies else left
-            ) from error
+            left = self._taken_back(run, before)
+            raise TableFull(f"{error}; the table is as it was", copies.originals(left) if copies else left) from error
         except BaseException:
             if adds_up:  # at the next call, the memory of the batch may be gone
-                shielded(partial(self._end_addition, batch, stream))
+                shielded(partial(self._end_addition, run))
             raise
-        if copies and asked:
-            copies.flag(asked, flags, self.state.size - before.size, stream)
+        if copies:
+            copies.flag(batch.flags, self.state.size - before.size)
         self.recovery.step = None
         self._new_share = (self.state.size - before.size) / n
         self._keep_in_bounds(stream)
 
-    def build(self, keys: int, values: int, n: int, flags: int, unique: bool, stream: Any = None) -> bool:
+    def build(self, batch: Batch) -> bool:
         """Insert a batch by a build, which reads each key once: whether that is done. No keys are added otherwise.
 
         A sample tells first whether a build is likely to do. Otherwise the batch is copied, and a sample of the copy
         decides again (`update`).
         """
-        if n < _FEWEST_BUILT or n < self.size or not self.state.array.builds or self.counts_probes:
+        n = batch.n
+        if n < self.size or not self.state.array.builds or self.counts_probes:
             return False
         if self.recovery.step is not self._clear_later:
-            self.finish(stream)
+            self.finish(batch.stream)
         if self.size:
-            if self._growth.surely_fits(self, n, self.tombstones) or not self._seem_new(keys, n, unique, stream):
+            if self._growth.surely_fits(self, n, self.tombstones) or not self._seem_new(batch):
                 return False
-        elif flags and not unique and not seem_distinct(self, keys, n):
+        elif batch.flags and not batch.unique and not seem_distinct(self, batch.keys, n):
             return False
-        return self._prepare(keys, values, n, Op.KEEP, flags, unique, stream) is None
+        return self._prepare(batch) is None
 
-    def _seem_new(self, keys: int, n: int, unique: bool, stream: Any) -> bool:
-        """As `seem_new`; False also if there is no memory for the sample."""
+    def _seem_new(self, batch: Batch) -> bool:
+        """Whether all keys seem to be new; False also if there is no memory for the sample."""
         try:
-            return unique or seem_new(self, keys, n, stream)
+            return batch.unique or seem_new(self, batch.keys, batch.n, batch.stream)
         except MemoryError:
             return False
 
-    def _prepare(self, keys: int, values: int, n: int, op: Op, flags: int, unique: bool, stream: Any) -> bool | None:
+    def _prepare(self, batch: Batch) -> bool | None:
         """Make the table as large as a batch needs, and do the batch if a build can: None if it is done.
 
         Otherwise, whether the batch fits though all of its keys were new.
         """
+        stream, keeps = batch.stream, batch.op == Op.KEEP
         if self.recovery.step is not self._clear_later:
             self.finish(stream)
-        fits = self._growth.surely_fits(self, n, self.tombstones)
-        slots = None if fits else self._slots_ahead(keys, n, unique, stream)
-        done = op == Op.KEEP and (slots is not None and self._grown_with(slots, keys, values, n, flags, unique, stream))
+        fits = self._growth.surely_fits(self, batch.n, self.tombstones)
+        slots = None if fits else self._slots_ahead(batch)
+        done = keeps and slots is not None and self._grown_with(slots, batch)
         if slots is not None and not done:
             with suppress(MemoryError):  # the batch may fit all the same
                 self._replace(slots, Cause.BATCH, stream)
-        if done or (op == Op.KEEP and self._build(keys, values, n, flags, unique, stream)):
+        if done or (keeps and self._build(batch)):
             self._keep_in_bounds(stream)
             return None
         return fits
 
-    def _leave(self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, unique: bool, stream: Any) -> None:
+    def _leave(self, batch: Batch) -> None:
         """Launch a batch, and do not wait for it."""
         array, size, tombstones, vouched, _ = self.state
         self.recovery.step = self._recover_left
         try:
-            array.begin(keys, values, n, op=op, kind=kind, flags=flags, unique=unique, adopts=True, stream=stream)
+            array.begin(batch, adopts=True)
         except MemoryError:  # before the kernel was launched
             self.recovery.step = None
             raise
-        self.state = _State(array, size, tombstones, vouched or unique, n)
+        self.state = _State(array, size, tombstones, vouched or batch.unique, batch.n)
 
-    def _complete(self, batch: _Batch, listed: Listed | None, stream: Any) -> None:
+    def _complete(self, run: _Run, listed: Listed | None) -> None:
         """Launch a batch, or some elements of it, until each has a slot."""
+        batch = run.batch
         for attempt in count(1):
-            outcome = batch.launch(listed)
-            batch.displaced = outcome.displaced
+            outcome = run.launch(listed)
+            run.displaced = outcome.displaced
             if outcome.complete:
                 return
-            listed = list_unplaced(self.engine, batch.flags, batch.n, stream)
-            self._make_room(batch, listed.n, attempt, stream)
+            listed = list_unplaced(self.engine, batch.flags, batch.n, batch.stream)
+            self._make_room(run, listed.n, attempt)
 
-    def _end_addition(self, batch: _Batch, stream: Any) -> None:
+    def _end_addition(self, run: _Run) -> None:
         """Finish an interrupted batch that adds to values: all values of a key are added, or none.
 
         The flags tell which elements the kernels have not come to. If they came to none, the batch is out.
         """
-        self.finish(stream)
-        listed = list_unplaced(self.engine, batch.flags, batch.n, stream)
+        batch = run.batch
+        self.finish(batch.stream)
+        listed = list_unplaced(self.engine, batch.flags, batch.n, batch.stream)
         if listed.n < batch.n:
             self.recovery.step = self._recover
-            self._complete(batch, listed, stream)
+            self._complete(run, listed)
             self.recovery.step = None
 
-    def _build(self, keys: int, values: int, n: int, flags: int, unique: bool, stream: Any) -> bool:
+    def _build(self, batch: Batch) -> bool:
         """Do a batch for a table without keys in one build, if all of it can be done so: whether it is done.
 
         A batch that may not fit is not tried: the work would be done twice. Neither is one whose keys repeat, if their
         flags are asked for: to flag the elements of a build takes longer than to insert them.
         """
-        array, size, *_ = self.state
+        (array, size, *_), n = self.state, batch.n
         if size or self.counts_probes or n > self.safe_load_factor * array.slots or array.parts_to_build(n) is None:
             return False
-        if flags and not unique and not seem_distinct(self, keys, n):
+        if batch.flags and not batch.unique and not seem_distinct(self, batch.keys, n):
             return False
         self.recovery.step = self._recover
         outcome = None
         done = False
         with suppress(MemoryError):
-            outcome = array.build(keys, values, n, unique, stream)
-            done = (
-                outcome is not None
-                and outcome.complete
-                and self._flag_built(keys, values, n, flags, unique, outcome.changed, stream)
-            )
+            outcome = array.build(batch)
+            done = outcome is not None and outcome.complete and self._flag_built(batch, outcome.changed)
         if outcome is not None and done:
-            self.state = _State(array, outcome.changed, 0, unique)
+            self.state = _State(array, outcome.changed, 0, batch.unique)
         elif outcome is not None:
             array.cleared = False
         if array.cleared:
@@ -446,7 +424,7 @@ class BucketStore:
             self.recovery.step = self._clear_later
         return done
 
-    def _flag_built(self, keys: int, values: int, n: int, flags: int, unique: bool, added: int, stream: Any) -> bool:
+    def _flag_built(self, batch: Batch, added: int) -> bool:
         """Flag the elements of a batch whose keys were ``added`` by a build: whether their flags are known.
 
         Raises
@@ -454,12 +432,12 @@ class BucketStore:
         MemoryError
             If there is no memory to tell the elements of one key apart.
         """
-        if flags and added == n:
-            self.engine.fill(flags, Flag.CHANGED, n, stream)
-        elif flags and unique:  # keys repeat that should not: the table may have a key twice
+        if batch.flags and added == batch.n:
+            self.engine.fill(batch.flags, Flag.CHANGED, batch.n, batch.stream)
+        elif batch.flags and batch.unique:  # keys repeat that should not: the table may have a key twice
             return False
-        elif flags:  # fewer flags: somebody has written to the batch since the build
-            return self.state.array.flag_added(keys, values, n, flags, stream) == added
+        elif batch.flags:  # fewer flags: somebody has written to the batch since the build
+            return self.state.array.flag_added(batch) == added
         return True
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
@@ -495,7 +473,7 @@ class BucketStore:
         self._replace(self._slots_for(max(keys, self.state.size)), Cause.ASKED, stream)
 
     # ---- size
-    def _slots_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> int | None:
+    def _slots_ahead(self, batch: Batch) -> int | None:
         """Slots to move to before a batch: if the table is as full as it should be, or the new keys would fill it.
 
         A table of fixed size is rebuilt at its size if searches would have no end among its tombstones.
@@ -504,31 +482,31 @@ class BucketStore:
         if not self.grows:
             if self.design.searches_until_unused and 2 * tombstones > array.slots:
                 with suppress(MemoryError, TableFull):  # the table is right as it is
-                    self._replace(array.slots, Cause.ERASED, stream)
+                    self._replace(array.slots, Cause.ERASED, batch.stream)
             return None
-        slots = self._growth.slots_ahead(self, tombstones, keys, n, self._new_share, unique, stream)
+        slots = self._growth.slots_ahead(self, tombstones, batch, self._new_share)
         return None if slots is None else max(slots, size)
 
-    def _grown_with(self, slots: int, keys: int, values: int, n: int, flags: int, unique: bool, stream: Any) -> bool:
+    def _grown_with(self, slots: int, batch: Batch) -> bool:
         """Build a larger array from the table and a batch of new keys, in one: whether it is done.
 
         Only if each element adds a key, a build says what became of each. So it is tried if a sample of the batch has
         no key twice, and none that is in the table. The table stays as it is until the commit.
         """
-        array, size, _, vouched, _ = self.state
+        (array, size, _, vouched, _), n = self.state, batch.n
         if not size or self.counts_probes or not array.builds or size + n > self.safe_load_factor * slots:
             return False
         resize = Resize(self.design.name, array.slots, Cause.BATCH)
         with suppress(MemoryError):
-            new = array.sibling(slots, array.seed + 1, stream)
-            if new.parts_to_build(size + n) is None or not (unique or seem_new(self, keys, n, stream)):
+            new = array.sibling(slots, array.seed + 1, batch.stream)
+            if new.parts_to_build(size + n) is None or not self._seem_new(batch):
                 return False
-            outcome = new.build_from_both(array, size, keys, values, n, stream)
+            outcome = new.build_from_both(array, size, batch)
             if outcome is None or not outcome.complete or outcome.changed != size + n:
                 return False
-            if flags:
-                self.engine.fill(flags, Flag.CHANGED, n, stream)
-            self.state = _State(new, size + n, 0, vouched or unique)
+            if batch.flags:
+                self.engine.fill(batch.flags, Flag.CHANGED, n, batch.stream)
+            self.state = _State(new, size + n, 0, vouched or batch.unique)
             self.rebuilds, self._new_share = self.rebuilds + 1, 1.0
             resize.done(self.size, new.slots)
             return True
@@ -541,30 +519,31 @@ class BucketStore:
             with suppress(MemoryError, TableFull):  # the batch is done, and the table right as it is
                 self._replace(slots, Cause.BOUNDS, stream)
 
-    def _make_room(self, batch: _Batch, missing: int, attempt: int, stream: Any) -> None:
+    def _make_room(self, run: _Run, missing: int, attempt: int) -> None:
         """Give all displaced pairs slots, in an array where the missing elements have a better chance."""
+        stream = run.batch.stream
         self._gather_displaced(stream)
-        if attempt < self.attempts and batch.displaced and self._place_displaced(stream):
+        if attempt < self.attempts and run.displaced and self._place_displaced(stream):
             return
         array, size, *_ = self.state
         slots = array.slots
-        if self.grows and (batch.undo is not None or attempt >= self.attempts):
+        if self.grows and (run.undo is not None or attempt >= self.attempts):
             wanted = policies.slots_after_failure(size, missing, slots, self.load_factor)
-            slots = self._slots_to_try(wanted, slots, missing, batch.tried)
-        elif batch.tried >= self.attempts or (missing and size >= slots):
+            slots = self._slots_to_try(wanted, slots, missing, run.tried)
+        elif run.tried >= self.attempts or (missing and size >= slots):
             raise TableFull(
                 f"{size + missing:,} keys do not fit into {slots:,} slots of design {self.design.name!r} "
-                f"(tried {batch.tried} sets of hash constants); allow on_full='grow', or give a larger capacity"
+                f"(tried {run.tried} sets of hash constants); allow on_full='grow', or give a larger capacity"
             )
         try:
             self._replace(slots, Cause.NO_SLOT, stream)
-            batch.tried += self.state.array.seed - array.seed
+            run.tried += self.state.array.seed - array.seed
         except MemoryError:
             # Displaced pairs have no slot to go back to. Where no key moves, the batch can be taken back.
-            if batch.undo is not None or not self.design.moves_keys:
+            if run.undo is not None or not self.design.moves_keys:
                 raise
             self._rebuild_in_place(stream)
-            batch.tried += 1
+            run.tried += 1
 
     def _gather_displaced(self, stream: Any) -> None:
         """Take the pairs that the last update displaced from the array's scratch memory."""
@@ -599,8 +578,8 @@ class BucketStore:
             return None
         keys, flags = engine.from_host(pairs.keys, stream), engine.allocate(len(pairs.keys), stream)
         values = None if pairs.values is None else engine.from_host(pairs.values, stream)
-        at = values.ptr if values else 0
-        outcome = array.update(keys.ptr, at, len(pairs.keys), flags=flags.ptr, unique=self.state.vouched, stream=stream)
+        batch = Batch(keys.ptr, values.ptr if values else 0, len(pairs.keys), flags=flags.ptr, stream=stream)
+        outcome = array.update(batch._replace(unique=self.state.vouched))
         return None if outcome.complete else engine.to_host(flags.ptr, np.uint8, len(pairs.keys), stream)
 
     def _replace(self, slots: int, cause: Cause, stream: Any) -> None:
@@ -715,21 +694,22 @@ class BucketStore:
             array.restore(undo.table, undo.snapshot, stream)
         self.state, self._displaced = undo.state, self._no_pairs
 
-    def _taken_back(self, keys: int, batch: _Batch, before: _State, stream: Any) -> npt.NDArray[np.int64]:
+    def _taken_back(self, run: _Run, before: _State) -> npt.NDArray[np.int64]:
         """Take a batch back that does not fit: the numbers of its elements that found no slot."""
+        batch, stream = run.batch, run.batch.stream
         done = self.engine.to_host(batch.flags, np.uint8, batch.n, stream)
         added = np.flatnonzero(done == Flag.CHANGED)
-        if batch.undo is not None:
-            self._put_back(batch.undo, stream)
+        if run.undo is not None:
+            self._put_back(run.undo, stream)
             self.recovery.step = None
         else:
             self._gather_displaced(stream)
-            self._erase_added(keys, batch.n, added, stream)
+            self._erase_added(batch.keys, batch.n, added, stream)
             with suppress(TableFull, MemoryError):  # the next call tries again
                 self.finish(stream)
             self.state = self.state._replace(vouched=before.vouched)
         # As many new keys as pairs were left without a slot did not fit, even if these pairs are others.
-        displaced = min(batch.displaced or 0, len(added))
+        displaced = min(run.displaced or 0, len(added))
         return np.union1d(np.flatnonzero(done == Flag.UNPLACED), added[len(added) - displaced :])
 
     def _erase_added(self, keys: int, n: int, added: npt.NDArray[np.int64], stream: Any) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...runtime.abi import CountBatch, StoredRows
 from ...runtime.source import ROWS
+from ..batch import Batch
 
 if TYPE_CHECKING:
     from ..codec import WordStorage
@@ -42,7 +43,7 @@ class RepeatedKeys:
         """Add every pair. The pairs of elements with one key that follow each other keep the order of the batch."""
         words = self._words
         key_words, value_words = words._keys(keys, n, stream), words._values(values, n, stream)
-        self._chains.update(key_words[0], value_words[0], n, runs=True, stream=stream)
+        self._chains.update(Batch(key_words[0], value_words[0], n, stream=stream), runs=True)
 
     def erase_all(self, keys: int, n: int, out: int, stream: Any) -> None:
         """Erase every pair of each key: uint32[n], how many each element erased."""

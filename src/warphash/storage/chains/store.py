@@ -32,12 +32,13 @@ from ...runtime.abi import Flag, Op, Report
 from ...runtime.engine import Engine, KernelSpec
 from ...runtime.source import SLABS
 from .. import policies
+from ..batch import Batch, MixedBatch
 from ..estimate import estimate_new_keys
 from ..lookup import LAUNCH_ELEMENTS
 from ..resize_log import Cause, Resize
-from ..scratch import Elements, flags_at
+from ..scratch import Elements, with_flags
 from ..shielded import shielded
-from ..storage import MemoryUse, MixedBatch, Recovery, StoreOptions, TableKind
+from ..storage import MemoryUse, Recovery, StoreOptions, TableKind
 from .chain_array import ChainArray, Snapshot
 
 __all__ = ["ChainStore"]
@@ -238,19 +239,7 @@ class ChainStore:
         return self.array.broken_buckets(stream)
 
     # ---- batches
-    def update(
-        self,
-        keys: int,
-        values: int,
-        n: int,
-        *,
-        op: Op = Op.KEEP,
-        kind: int = 0,
-        flags: int = 0,
-        unique: bool = False,
-        runs: bool = False,
-        stream: Any = None,
-    ) -> None:
+    def update(self, batch: Batch, *, runs: bool = False) -> None:
         """As `Store.update`; a batch that surely finds its nodes is only launched.
 
         Parameters
@@ -258,20 +247,21 @@ class ChainStore:
         runs
             Where keys repeat: elements with one key that follow each other add their pairs in the order of the batch.
         """
+        n, stream = batch.n, batch.stream
         self.recovery.run(self.engine, stream)
         if n == 0:
             return
-        self._grow_ahead(keys, n, unique, stream)
+        self._grow_ahead(batch)
 
         def launch(which: Elements = None) -> None:
             self.array.launch(
                 "append_runs" if runs else self.array.entries.insert,
                 n,
-                keys=keys,
-                values=values,
-                flags=flags,
-                op=op,
-                kind=kind,
+                keys=batch.keys,
+                values=batch.values,
+                flags=batch.flags,
+                op=batch.op,
+                kind=batch.kind,
                 count_probes=self.counts_probes,
                 which=which,
                 stream=stream,
@@ -280,11 +270,11 @@ class ChainStore:
         if self._has_room_for(n, stream):
             self._launch_inserts(launch, n, 0, stream)
             return
-        flags, _own_flags = flags_at(self.engine, flags, n, stream)
+        batch, _own_flags = with_flags(self.engine, batch)
         self.array.reserve_lists(stream)
-        undo = self._undo_of(keys, values, n, op, flags, stream)
+        undo = self._undo_of(batch)
         try:
-            self._complete_or_undo(n, launch, flags, undo, stream)
+            self._complete_or_undo(n, launch, batch.flags, undo, stream)
         except BaseException:
             if self.array.repeats:  # an interrupt: at the next call, the memory of the batch may be gone
                 shielded(partial(undo, stream))
@@ -421,13 +411,13 @@ class ChainStore:
         self._plan_upkeep()
 
     # ---- undoing a batch that does not fit
-    def _undo_of(self, keys: int, values: int, n: int, op: Op, flags: int, stream: Any) -> Callable[[Any], None]:
+    def _undo_of(self, batch: Batch) -> Callable[[Any], None]:
         """What takes a batch back, and needs no memory then; noted as a recovery if it may run at a later call."""
-        array = self.array
-        if op == Op.KEEP:
-            if array.repeats:
-                self.engine.fill(flags, Flag.PRESENT, n, stream)  # an interrupt may come before a kernel writes them
-            return _TakeBack(self, keys, values, n, flags)
+        array, n, stream = self.array, batch.n, batch.stream
+        if batch.op == Op.KEEP:
+            if array.repeats:  # an interrupt may come before a kernel writes the flags
+                self.engine.fill(batch.flags, Flag.PRESENT, n, stream)
+            return _TakeBack(self, batch.keys, batch.values, n, batch.flags)
         most = policies.nodes_for_batch(n, array.pairs_per_node)
         if n <= LAUNCH_ELEMENTS and (array.pool.surely_free >= most or array.pool.free(stream) >= most):
             return lambda stream: None  # it is one launch, which finds its nodes
@@ -535,19 +525,20 @@ class ChainStore:
         self.rebuilds += 1
         resize.done(counts.size, new.slots)
 
-    def _grow_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> None:
+    def _grow_ahead(self, batch: Batch) -> None:
         """Make the table larger, before the first kernel, for a batch that is large and brings more keys than fit.
 
         Chains that are filled far beyond their load, and then moved, take several times as long. Behind a small batch,
         they are moved as seldom.
         """
+        n, stream = batch.n, batch.stream
         if n <= self._adds_left or 2 * n < self.size:
             return
         size, slots, most = self._read(stream).size, self.slots, self._most_keys
         if size + n > most:
             with suppress(MemoryError):
-                surely_new = unique or self.array.repeats
-                new = n if surely_new else estimate_new_keys(self, keys, n, int(most) - size, stream)
+                surely_new = batch.unique or self.array.repeats
+                new = n if surely_new else estimate_new_keys(self, batch.keys, n, int(most) - size, stream)
                 if size + new > most:
                     slots = policies.slots_ahead(size + new, slots, self.load_factor, self.bounds)
                     self._replace(slots, max(size + new, self.array.keys), Cause.BATCH, stream)

@@ -43,6 +43,7 @@ from ...runtime.abi import (
 )
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import snapshots
+from ..batch import Batch
 from ..hash_constants import buckets_for, draw_constants, inverse_of
 from ..listed import Listed
 from ..lookup import NO_FIELDS
@@ -319,28 +320,13 @@ class QuotientArray:
         return read_report(self.engine, report.ptr, stream).mismatches
 
     # ---- operations that change pairs
-    def update(
-        self,
-        keys: int,
-        values: int,
-        n: int,
-        *,
-        op: Op = Op.KEEP,
-        kind: int = 0,
-        flags: int = 0,
-        count_probes: bool = False,
-        unique: bool = False,
-        listed: Listed | None = None,
-        stream: Any = None,
-    ) -> Outcome:
-        """Add the keys that are absent; apply ``op`` to the values of the others. Waits.
+    def update(self, given: Batch, *, count_probes: bool = False, listed: Listed | None = None) -> Outcome:
+        """Add the keys that are absent; apply the batch's operation to the values of the others. Waits.
+
+        An array without pairs is built. If the keys are unique, the build compares no keys.
 
         Parameters
         ----------
-        keys, values, flags
-            Addresses of ``n`` words, words and bytes; ``flags`` (`abi.Flag`) may be 0.
-        unique
-            No key repeats. An array without pairs is then built without comparing keys.
         listed
             Elements to take part; all of them if None.
 
@@ -349,25 +335,16 @@ class QuotientArray:
         MemoryError
             Before a kernel is launched.
         """
-        walked, numbers = (listed.n, listed.numbers.ptr) if listed else (n, 0)
+        walked = listed.n if listed else given.n
         if self.is_few(walked):
-            self.begin(
-                keys,
-                values,
-                walked,
-                op=op,
-                kind=kind,
-                flags=flags,
-                numbers=numbers,
-                count_probes=count_probes,
-                stream=stream,
-            )
-            return self.outcome(stream)
-        fields = {"op": op, "kind": kind, "count_probes": count_probes, "unique": unique, "erases": 0}
+            self.begin(given, listed=listed, count_probes=count_probes)
+            return self.outcome(given.stream)
+        numbers = listed.numbers.ptr if listed else 0
+        fields = {"count_probes": count_probes, "unique": given.unique, "erases": 0}
         if self._is_one_launch(walked):
-            return self._launch_once("update_locked", walked, numbers, keys, values, flags, fields, stream)
-        scratch = self._scratch(walked, flags, listed is None, True, stream)
-        return self._run(scratch, _launches(walked, scratch.n, numbers), keys, values, flags, fields, stream)
+            return self._launch_once("update_locked", given, walked, numbers, fields)
+        scratch = self._scratch(walked, given.flags, listed is None, True, given.stream)
+        return self._run(scratch, given, _launches(walked, scratch.n, numbers), fields)
 
     def is_few(self, n: int) -> bool:
         """Whether an update of ``n`` elements is one launch that leaves none."""
@@ -375,18 +352,12 @@ class QuotientArray:
 
     def begin(
         self,
-        keys: int,
-        values: int,
-        n: int,
+        given: Batch,
         *,
-        op: Op,
-        kind: int,
-        flags: int,
-        numbers: int = 0,
+        listed: Listed | None = None,
         count_probes: bool = False,
         adopts: bool = False,
         goes_on: bool = False,
-        stream: Any = None,
     ) -> None:
         """Launch an update of few elements, as of `FewUpdates.batch_of`; `outcome` waits for it.
 
@@ -399,24 +370,13 @@ class QuotientArray:
         """
         few = self._few
         if few is None:
-            few = FewUpdates(self.engine, self.spec, MOST_AWAITED, self._spare.left, stream)
+            few = FewUpdates(self.engine, self.spec, MOST_AWAITED, self._spare.left, given.stream)
             self._few = few
         if not self.cleared:
-            self.clear(stream)
-        batch = few.batch_of(
-            keys,
-            values,
-            n,
-            op=op,
-            kind=kind,
-            flags=flags,
-            numbers=numbers,
-            count_probes=count_probes,
-            adopts=adopts,
-            goes_on=goes_on,
-        )
+            self.clear(given.stream)
+        batch = few.batch_of(given, listed, count_probes=count_probes, adopts=adopts, goes_on=goes_on)
         self._is_blank = self._is_new = False
-        self.program.run_blocks("update_few", self.table, batch, 1, stream)
+        self.program.run_blocks("update_few", self.table, batch, 1, given.stream)
 
     def outcome(self, stream: Any = None) -> Outcome:
         """The outcome of the update that `begin` has launched, as of `FewUpdates.outcome`. Waits."""
@@ -432,17 +392,7 @@ class QuotientArray:
         few = self._locks and not self._is_blank and n <= _FEW_FOR_A_BUCKET * self.buckets
         return bool(few) and plan_for(self.engine, self.spec, self.ranges, n) is None
 
-    def _launch_once(
-        self,
-        entry: str,
-        n: int,
-        numbers: int,
-        keys: int,
-        values: int,
-        flags: int,
-        fields: Mapping[str, int],
-        stream: Any,
-    ) -> Outcome:
+    def _launch_once(self, entry: str, given: Batch, n: int, numbers: int, fields: Mapping[str, int]) -> Outcome:
         """Launch a kernel for all elements; those that it leaves, if any, go to their ranges. Waits.
 
         Parameters
@@ -457,11 +407,12 @@ class QuotientArray:
         MemoryError
             Before a kernel is launched.
         """
-        engine = self.engine
+        engine, stream = self.engine, given.stream
         memory = engine.allocate(4 * n, stream) if n > SPARE_ELEMENTS else None
         left_out = memory.ptr if memory else self._spare.left  # which only a build needs
-        batch = OneLaunchBatch(n=n, indices=numbers, report=self._report, keys=keys, values=values, out_flags=flags)
-        batch.left_out = left_out
+        batch = OneLaunchBatch(n=n, indices=numbers, report=self._report, left_out=left_out)
+        batch.keys, batch.values, batch.out_flags = given.keys, given.values, given.flags
+        batch.op, batch.kind = given.op, given.kind
         self._begin(batch, fields, stream)
         self.program.run(entry, self.table, batch, n, stream)
         report = read_report(engine, self._report, stream)
@@ -469,9 +420,8 @@ class QuotientArray:
             return Outcome(report.changed, 0, 0, report.probes)
         scratch = self._spare
         with suppress(MemoryError):  # without memory, a few at a time
-            scratch = self._scratch(report.leftover, flags, False, True, stream)
-        launches = _launches(report.leftover, scratch.n, left_out)
-        rest = self._run(scratch, launches, keys, values, flags, fields, stream)
+            scratch = self._scratch(report.leftover, given.flags, False, True, stream)
+        rest = self._run(scratch, given, _launches(report.leftover, scratch.n, left_out), fields)
         return Outcome(report.changed + rest.changed, 0, rest.unplaced, report.probes + rest.probes)
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
@@ -482,24 +432,23 @@ class QuotientArray:
         MemoryError
             Before a kernel is launched, if ``only`` is no list on the host.
         """
+        given = Batch(keys, 0, n, flags=flags, stream=stream)
         if only is None and n <= _ERASES_FOR_A_RANGE * self.ranges and self._is_one_launch(n):
-            fields = self._erasing(
-                self._spare
-            )  # elements that are left are as wide as those of any batch not in passes
-            return self._launch_once("erase_alone", n, 0, keys, 0, flags, fields, stream).changed
+            # Elements that are left are as wide as those of any batch that is not in passes.
+            return self._launch_once("erase_alone", given, n, 0, self._erasing(self._spare)).changed
         # The length of a list on the device is not known here, so one launch has all of it.
         whole = isinstance(only, DeviceList)
         scratch = self._scratch(n, flags, only is None, False, stream, whole=whole)
         launches = pieces(self.engine, n, scratch.n, only, stream)
-        return self._run(scratch, launches, keys, 0, flags, self._erasing(scratch), stream).changed
+        return self._run(scratch, given, launches, self._erasing(scratch)).changed
 
     def erase_listed(self, keys: int, numbers: int, n: int, stream: Any = None) -> int:
         """Erase the keys of up to `SPARE_ELEMENTS` elements whose numbers (uint32) lie at an address. Waits.
 
         Allocates nothing.
         """
-        launches = _launches(n, n, numbers)
-        return self._run(self._spare, launches, keys, 0, 0, self._erasing(self._spare), stream).changed
+        given, launches = Batch(keys, 0, n, stream=stream), _launches(n, n, numbers)
+        return self._run(self._spare, given, launches, self._erasing(self._spare)).changed
 
     def _erasing(self, scratch: _Scratch) -> dict[str, int]:
         """Fields of a batch that erases."""
@@ -560,19 +509,12 @@ class QuotientArray:
             other._scan(at, buckets, room, keys, values, report.ptr, stream)
             n = read_report(engine, report.ptr, stream).winners
             if n:
-                outcome = self.update(keys, values, n, stream=stream)
+                outcome = self.update(Batch(keys, values, n, stream=stream))
                 changed, unplaced = changed + outcome.changed, unplaced + outcome.unplaced
         return Outcome(changed, 0, unplaced, 0)
 
     def _run(
-        self,
-        scratch: _Scratch,
-        launches: Iterable[tuple[int, int, int, int]],
-        keys: int,
-        values: int,
-        flags: int,
-        fields: Mapping[str, int],
-        stream: Any,
+        self, scratch: _Scratch, given: Batch, launches: Iterable[tuple[int, int, int, int]], fields: Mapping[str, int]
     ) -> Outcome:
         """Launch the kernels of an update for some elements at a time. Waits.
 
@@ -581,16 +523,18 @@ class QuotientArray:
         launches
             As of `scratch.pieces`.
         """
-        engine, spec, batch = self.engine, self.spec, scratch.batch
+        engine, spec, batch, stream = self.engine, self.spec, scratch.batch, given.stream
         builds = self._is_blank and not (fields["erases"] or fields["count_probes"])
         if not self.cleared and not (builds and isinstance(scratch.memory, Passes)):
             self.clear(stream)
+        batch.op, batch.kind = given.op, given.kind
         self._begin(batch, fields, stream)
         report: Report | None = None
         for done, (at, n, indices, length) in enumerate(launches):
             batch.n, batch.indices, batch.count = n, indices, length
-            batch.keys, batch.values = keys + at * spec.word_bytes, values and values + at * spec.value_word_bytes
-            batch.out_flags = flags and flags + at
+            batch.keys = given.keys + at * spec.word_bytes
+            batch.values = given.values and given.values + at * spec.value_word_bytes
+            batch.out_flags = given.flags and given.flags + at
             if done:
                 engine.fill(batch.report, 0, LISTS_BYTES, stream)
             if isinstance(scratch.memory, Passes):

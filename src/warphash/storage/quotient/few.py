@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from ...runtime.abi import FEW_REPORT_WORDS, FewBatch
 from ...runtime.engine import Engine, KernelSpec
+from ..batch import Batch
+from ..listed import Listed
 from ..result_slot import ResultSlot
 from ..scratch import starts_of
 from ..storage import Outcome
@@ -49,33 +51,23 @@ class FewUpdates:
         self.forget(stream)
 
     def batch_of(
-        self,
-        keys: int,
-        values: int,
-        n: int,
-        *,
-        op: int,
-        kind: int,
-        flags: int,
-        numbers: int,
-        count_probes: bool,
-        adopts: bool,
-        goes_on: bool,
+        self, given: Batch, listed: Listed | None, *, count_probes: bool, adopts: bool, goes_on: bool
     ) -> FewBatch:
         """The batch of a launch. Its outcome will be in the result slot.
 
         Parameters
         ----------
-        numbers
-            Address of the numbers (uint32) of the ``n`` elements; 0 for the first ``n``.
+        listed
+            Elements to take part; all of them if None.
         adopts
             Pairs that find no slot become the table's. Every element has a flag, and no values are combined.
         goes_on
             The outcome will be that of the batch before, too.
         """
         batch = self._batch
-        batch.n, batch.indices, batch.count_probes = n, numbers, count_probes
-        batch.keys, batch.values, batch.out_flags, batch.op, batch.kind = keys, values, flags, op, kind
+        batch.n, batch.indices = (given.n, 0) if listed is None else (listed.n, listed.numbers.ptr)
+        batch.keys, batch.values, batch.out_flags = given.keys, given.values, given.flags
+        batch.op, batch.kind, batch.count_probes = given.op, given.kind, count_probes
         batch.adopted_keys, batch.goes_on = self._keys if adopts else 0, goes_on
         self._result_slot.address(batch)
         return batch

@@ -41,11 +41,12 @@ from ...errors import TableFull
 from ...runtime.abi import Flag, Op
 from ...runtime.engine import KernelSpec
 from .. import policies
+from ..batch import COMBINING, Batch
 from ..giving_up import not_placed_anew, slots_to_try
 from ..growth import Growth
 from ..listed import Listed, list_unplaced
 from ..resize_log import Cause, Resize
-from ..scratch import Elements, flags_at
+from ..scratch import Elements, with_flags
 from ..shielded import shielded
 from ..snapshots import Snapshot
 from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind, resting
@@ -207,74 +208,55 @@ class QuotientStore:
         return self.state.array.broken_buckets(stream)
 
     # ---- updates
-    def update(
-        self,
-        keys: int,
-        values: int,
-        n: int,
-        *,
-        op: Op = Op.KEEP,
-        kind: int = 0,
-        flags: int = 0,
-        unique: bool = False,
-        stream: Any = None,
-    ) -> None:
+    def update(self, batch: Batch) -> None:
         """As `Store.update`; returns when the batch is done, or left. Only a build makes use of ``unique`` keys."""
+        n, stream = batch.n, batch.stream
         if n == 0:
             return
-        awaited, rewrites = self.state.awaited, op in (Op.KEEP, Op.REPLACE)
+        awaited, rewrites = self.state.awaited, batch.op not in COMBINING
         few = rewrites and self._leaves and self.state.array.is_few(n)
         if few and awaited and awaited + n <= MOST_AWAITED and self._growth.surely_fits(self, awaited + n, 0):
-            return self._leave(keys, values, n, op, kind, flags, stream)
+            return self._leave(batch)
         if self.recovery.step is not self._clear_new:
             self.finish(stream)
         fits = self._growth.surely_fits(self, n, 0)
         if not fits:
-            self._grow_ahead(keys, n, unique, stream)
-        builds = rewrites and not (self.size or flags or self._options.counts_probes)
-        if builds and self._build(keys, values, n, op, unique, stream):
+            self._grow_ahead(batch)
+        builds = rewrites and not (self.size or batch.flags or self._options.counts_probes)
+        if builds and self._build(batch):
             return self._keep_in_bounds(stream)
         if fits and few:
-            return self._leave(keys, values, n, op, kind, flags, stream)
-        self._do(keys, values, n, op, kind, flags, unique, stream)
+            return self._leave(batch)
+        self._do(batch)
 
-    def _leave(self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, stream: Any) -> None:
+    def _leave(self, batch: Batch) -> None:
         """Launch a batch, behind those that are awaited, and do not wait for it."""
         (array, size, awaited), resting = self.state, self.recovery.step
-        flags, _own_flags = flags_at(self.engine, flags, n, stream)
+        batch, _own_flags = with_flags(self.engine, batch)
         self.recovery.step = self._recover_left
         try:
-            array.begin(keys, values, n, op=op, kind=kind, flags=flags, adopts=True, goes_on=awaited > 0, stream=stream)
+            array.begin(batch, adopts=True, goes_on=awaited > 0)
         except MemoryError:  # before the kernel was launched
             self.recovery.step = resting
             raise
-        self.state = _State(array, size, awaited + n)
+        self.state = _State(array, size, awaited + batch.n)
 
-    def _do(self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, unique: bool, stream: Any) -> None:
+    def _do(self, batch: Batch) -> None:
         """Do a batch, or take it back."""
-        before, resting = self.state, self.recovery.step
-        flags, _own_flags = flags_at(self.engine, flags, n, stream)
-        undo = self._undo(n, op, stream)
-        adds_up = op not in (Op.KEEP, Op.REPLACE) and undo is None
+        before, resting, n, stream = self.state, self.recovery.step, batch.n, batch.stream
+        batch, _own_flags = with_flags(self.engine, batch)
+        undo = self._undo(n, batch.op, stream)
+        adds_up = batch.op in COMBINING and undo is None
         if adds_up:
-            self.engine.fill(flags, Flag.UNPLACED, n, stream)  # an interrupt needs the flags of all elements
+            self.engine.fill(
+                batch.flags, Flag.UNPLACED, n, stream
+            )  # an interrupt needs the batch.flags of all elements
         counts_probes, launched = self._options.counts_probes, False
 
         def launch(listed: Listed | None) -> Outcome:
             nonlocal launched
             array, size, _ = self.state
-            outcome = array.update(
-                keys,
-                values,
-                n,
-                op=op,
-                kind=kind,
-                flags=flags,
-                count_probes=counts_probes,
-                unique=unique,
-                listed=listed,
-                stream=stream,
-            )
+            outcome = array.update(batch, count_probes=counts_probes, listed=listed)
             launched = True
             self.state = _State(array, size + outcome.changed)
             if counts_probes:
@@ -283,38 +265,38 @@ class QuotientStore:
 
         self.recovery.step = partial(self._put_back, undo) if undo else self._recover
         try:
-            self._complete(launch, n, flags, stream)
+            self._complete(launch, n, batch.flags, stream)
         except (TableFull, MemoryError) as error:
             if not launched:
                 self.recovery.step = resting
                 raise
-            left = self._taken_back(keys, undo, flags, n, stream)
+            left = self._taken_back(batch, undo)
             raise TableFull(f"{error}; the table is as it was", left) from error
         except BaseException:
             if adds_up:  # at the next call, the memory of the batch may be gone
-                shielded(partial(self._end_addition, launch, n, flags, stream))
+                shielded(partial(self._end_addition, launch, n, batch.flags, stream))
             raise
         self.recovery.step = None
         self._new_share = (self.state.size - before.size) / n
         self._keep_in_bounds(stream)
 
-    def _build(self, keys: int, values: int, n: int, op: Op, unique: bool, stream: Any) -> bool:
+    def _build(self, batch: Batch) -> bool:
         """Do a batch for a table without keys, whose elements need no flags: whether it is done.
 
         If some keys find no slot, the table is cleared, and the batch has to be done with flags.
         """
         before, self.recovery.step = self.recovery.step, self._clear
         try:
-            outcome = self.state.array.update(keys, values, n, op=op, unique=unique, stream=stream)
+            outcome = self.state.array.update(batch)
         except MemoryError:  # before a kernel was launched
             self.recovery.step = before
             raise
         if not outcome.complete:
-            self.finish(stream)
+            self.finish(batch.stream)
             return False
         self.state = _State(self.state.array, outcome.changed)
         self.recovery.step = None
-        self._new_share = outcome.changed / n
+        self._new_share = outcome.changed / batch.n
         return True
 
     def _complete(self, launch: Launch, n: int, flags: int, stream: Any, listed: Listed | None = None) -> None:
@@ -373,14 +355,14 @@ class QuotientStore:
         self.finish(stream)
         self._replace(self._slots_for(max(keys, self.state.size)), Cause.ASKED, stream)
 
-    def _grow_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> None:
+    def _grow_ahead(self, batch: Batch) -> None:
         """Make a table larger that is as full as it should be, or that the new keys of the batch would fill."""
         if not self._options.grows:
             return
-        slots = self._growth.slots_ahead(self, 0, keys, n, self._new_share, unique, stream)
+        slots = self._growth.slots_ahead(self, 0, batch, self._new_share)
         if slots is not None:
             with suppress(MemoryError):  # the batch may fit all the same
-                self._replace(max(slots, self.size), Cause.BATCH, stream)
+                self._replace(max(slots, self.size), Cause.BATCH, batch.stream)
 
     def _keep_in_bounds(self, stream: Any, erased: bool = False) -> None:
         """Bring the load factor back within the bounds. Only an erase makes the table smaller."""
@@ -464,13 +446,14 @@ class QuotientStore:
             array.restore(undo.saved, stream)
         self.state = undo.state
 
-    def _taken_back(self, keys: int, undo: _Undo | None, flags: int, n: int, stream: Any) -> npt.NDArray[np.int64]:
+    def _taken_back(self, batch: Batch, undo: _Undo | None) -> npt.NDArray[np.int64]:
         """Take a batch back that does not fit: the numbers of its elements that found no slot."""
-        done = self.engine.to_host(flags, np.uint8, n, stream)
+        stream = batch.stream
+        done = self.engine.to_host(batch.flags, np.uint8, batch.n, stream)
         if undo is not None:
             self._put_back(undo, stream)
         else:
-            self._erase_added(keys, np.flatnonzero(done == Flag.CHANGED), stream)
+            self._erase_added(batch.keys, np.flatnonzero(done == Flag.CHANGED), stream)
             self.finish(stream)
         self.recovery.step = None
         return np.flatnonzero(done == Flag.UNPLACED)
@@ -511,10 +494,11 @@ class QuotientStore:
         at_keys, flags = engine.from_host(keys, stream), engine.allocate(n, stream)
         at_values = None if values is None else engine.from_host(values, stream)
 
+        batch = Batch(at_keys.ptr, at_values.ptr if at_values else 0, n, flags=flags.ptr, stream=stream)
+
         def launch(listed: Listed | None) -> Outcome:
             array, size, _ = self.state
-            given = at_keys.ptr, at_values.ptr if at_values else 0, n
-            outcome = array.update(*given, flags=flags.ptr, listed=listed, stream=stream)
+            outcome = array.update(batch, listed=listed)
             self.state = _State(array, size + outcome.changed)
             return outcome
 

@@ -12,8 +12,8 @@ from contextlib import suppress
 from typing import Any
 
 from ...errors import TableFull
-from ...runtime.abi import Op
 from ...runtime.engine import Buffer, Engine
+from ..batch import Batch
 from ..bounded.bounded_storage import BoundedStorage, Least
 from ..bounded.policies import Policy
 from ..row_store import Touch
@@ -55,37 +55,13 @@ class BoundedStrings(StringStorage):
         """As `BoundedStorage.unused`."""
         return StringStorage(self.strings, self.inner.unused, self.value_bytes, drops_nulls=self.drops_nulls)
 
-    def update(
-        self,
-        keys: int,
-        values: int,
-        n: int,
-        *,
-        op: Op,
-        kind: int,
-        flags: int,
-        held: int,
-        unique: bool,
-        stream: Any,
-        **ranking: int,
-    ) -> None:
+    def update(self, batch: Batch, **ranking: int) -> None:
         """As `BoundedStorage.update`. The strings of a piece get numbers once those before it have left."""
         widths = {"scores": (ranking.get("score_kind", 0) >> 8) // 8, "ranks": 8}
-        for at, count in self.inner.pieces(n):
+        for at, count in self.inner.pieces(batch.n):
             here = {name: given and given + at * widths.get(name, 0) for name, given in ranking.items()}
             try:
-                super().update(
-                    keys + at * ROW_BYTES,
-                    values and values + at * self.value_bytes,
-                    count,
-                    op=op,
-                    kind=kind,
-                    flags=flags and flags + at,
-                    held=held and held + at * self.value_bytes,
-                    unique=unique,
-                    stream=stream,
-                    **here,
-                )
+                super().update(batch.piece(at, count, ROW_BYTES, self.value_bytes), **here)
             except TableFull as error:
                 if at and error.keys is not None:
                     raise TableFull(str(error), error.keys + at) from error

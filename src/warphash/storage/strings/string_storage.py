@@ -7,6 +7,7 @@ storage alone decides what the table holds, and its transactions are those of th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -14,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import TableFull, UnsupportedVerb
-from ...runtime.abi import Op
 from ...runtime.engine import Buffer, Engine
-from ..storage import MemoryUse, MixedBatch, Storage, Store
+from ..batch import Batch, MixedBatch
+from ..storage import MemoryUse, Storage, Store
 from .string_table import NUMBER_BYTES, ROW_BYTES, StringTable, bytes_at, elements_without_nulls
 
 __all__ = ["FEWEST_TO_COLLECT", "StringStorage"]
@@ -71,48 +72,37 @@ class StringStorage:
         numbers = self.look_up(keys, n)
         self.inner.counts(numbers.ptr, n, out, stream, entry)
 
-    def update(
-        self,
-        keys: int,
-        values: int,
-        n: int,
-        *,
-        op: Op,
-        kind: int,
-        flags: int,
-        held: int,
-        unique: bool,
-        stream: Any,
-        **ranking: int,
-    ) -> None:
+    def update(self, batch: Batch, **ranking: int) -> None:
         """As `Storage.update`; ``ranking`` are options of `BoundedStorage.update`."""
-        options: dict[str, Any] = {"op": op, "kind": kind, "unique": unique, "stream": stream, **ranking}
-        if self.drops_nulls and len(kept := elements_without_nulls(keys, n)) < n:
-            self._update_some(kept, keys, values, n, flags, held, options)
+        if self.drops_nulls and len(kept := elements_without_nulls(batch.keys, batch.n)) < batch.n:
+            self._update_some(kept, batch, ranking)
             return
-        self._update_all(keys, values, n, flags, held, options)
+        self._update_all(batch, ranking)
 
-    def _update_all(self, keys: int, values: int, n: int, flags: int, held: int, options: dict[str, Any]) -> None:
-        stream = options["stream"]
-        if not self.value_bytes and not flags and self._holds_all_strings(stream):
-            self._insert_new(keys, n, options)
+    def _update_all(self, batch: Batch, ranking: Mapping[str, int]) -> None:
+        if not self.value_bytes and not batch.flags and self._holds_all_strings(batch.stream):
+            self._insert_new(batch)
             return
-        numbers = self._intern(keys, n, stream)
-        self.inner.update(numbers.ptr, values, n, flags=flags, held=held, **options)
+        numbers = self._intern(batch.keys, batch.n, batch.stream)
+        self._update_numbers(batch._replace(keys=numbers.ptr), ranking)
+
+    def _update_numbers(self, batch: Batch, ranking: Mapping[str, int]) -> None:
+        update: Any = self.inner.update  # of a `BoundedStorage`, if there is a ranking
+        update(batch, **ranking)
 
     def _holds_all_strings(self, stream: Any) -> bool:
         """Whether every string that has a number is a key."""
         self.store.finish(stream)
         return self.strings.used == self.store.size
 
-    def _insert_new(self, keys: int, n: int, options: dict[str, Any]) -> None:
+    def _insert_new(self, batch: Batch) -> None:
         """Insert keys without values, where every string that has a number is a key: those that get a number now."""
-        new = self.strings.add(keys, n)
+        new = self.strings.add(batch.keys, batch.n)
         try:
-            self.inner.update(new.ctypes.data, 0, len(new), flags=0, held=0, **{**options, "unique": True})
+            self.inner.update(batch._replace(keys=new.ctypes.data, n=len(new), held=0, unique=True))
         except TableFull as error:
             if error.keys is not None:
-                error.keys = self._first_with(new[error.keys], keys, n)
+                error.keys = self._first_with(new[error.keys], batch.keys, batch.n)
             raise
 
     def _first_with(self, numbers: npt.NDArray[np.uint32], keys: int, n: int) -> npt.NDArray[np.intp]:
@@ -121,39 +111,32 @@ class StringStorage:
         of_strings, first = np.unique(self._engine.to_host(held.ptr, np.uint32, n), return_index=True)
         return first[np.searchsorted(of_strings, numbers)]
 
-    def _update_some(
-        self,
-        kept: npt.NDArray[np.intp],
-        keys: int,
-        values: int,
-        n: int,
-        flags: int,
-        held: int,
-        options: dict[str, Any],
-    ) -> None:
+    def _update_some(self, kept: npt.NDArray[np.intp], batch: Batch, ranking: Mapping[str, int]) -> None:
         """Update by some elements of a batch. The others have no flag, and hold zeros."""
-        rows = bytes_at(keys, n, ROW_BYTES)[kept]
-        chosen = bytes_at(values, n, self.value_bytes)[kept]
+        n = batch.n
+        rows = bytes_at(batch.keys, n, ROW_BYTES)[kept]
+        chosen = bytes_at(batch.values, n, self.value_bytes)[kept]
         done = np.zeros((len(kept), 1), np.uint8)
         found = np.zeros((len(kept), self.value_bytes), np.uint8)
-        ranked = self._ranking_of(kept, n, options)
-        at = [array.ctypes.data if given else 0 for array, given in ((chosen, values), (done, flags), (found, held))]
+        ranked = self._ranking_of(kept, n, ranking)
+        pairs = ((chosen, batch.values), (done, batch.flags), (found, batch.held))
+        values, flags, held = (array.ctypes.data if given else 0 for array, given in pairs)
+        some = batch._replace(keys=rows.ctypes.data, values=values, n=len(kept), flags=flags, held=held)
         try:
-            more = {name: array.ctypes.data for name, array in ranked.items()}
-            self._update_all(rows.ctypes.data, at[0], len(kept), at[1], at[2], options | more)
+            self._update_all(some, {**ranking, **{name: array.ctypes.data for name, array in ranked.items()}})
         except TableFull as error:
             raise TableFull(str(error), None if error.keys is None else kept[error.keys]) from error
-        for out, width, answers in ((flags, 1, done), (held, self.value_bytes, found)):
+        for out, width, answers in ((batch.flags, 1, done), (batch.held, self.value_bytes, found)):
             if out:
                 answered = bytes_at(out, n, width)
                 answered[:] = 0
                 answered[kept] = answers
 
     @staticmethod
-    def _ranking_of(kept: npt.NDArray[np.intp], n: int, options: dict[str, Any]) -> dict[str, npt.NDArray[np.uint8]]:
+    def _ranking_of(kept: npt.NDArray[np.intp], n: int, ranking: Mapping[str, int]) -> dict[str, npt.NDArray[np.uint8]]:
         """The scores and ranks of some elements of a batch."""
-        widths = {"scores": (options.get("score_kind", 0) >> 8) // 8, "ranks": 8}
-        return {name: bytes_at(options[name], n, width)[kept] for name, width in widths.items() if options.get(name)}
+        widths = {"scores": (ranking.get("score_kind", 0) >> 8) // 8, "ranks": 8}
+        return {name: bytes_at(ranking[name], n, width)[kept] for name, width in widths.items() if ranking.get(name)}
 
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
         numbers = self.look_up(keys, n)

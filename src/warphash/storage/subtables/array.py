@@ -31,12 +31,12 @@ from ...runtime.abi import (
     RESERVED_KEYS,
     RESERVED_SUBTABLE,
     Flag,
-    Op,
     SubtableBatch,
     SubtableTable,
 )
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import policies
+from ..batch import Batch
 from ..hash_constants import draw_constants, range_of
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS, launch_find
 from ..reports import read_report, zeroed_report
@@ -347,20 +347,20 @@ class SubtableArray:
         scratch = Scratch((piece.n, False, True), memory, self.workspace.report, SubtableBatch(displaced=memory.ptr), 0)
         return Insert(self, piece, scratch, False, allocate, stream, chain_limit)
 
-    def combinations(self, keys: int, values: int, n: int, flags: int, op: Op, kind: int) -> list[SubtableBatch]:
-        """What `combine` launches: apply ``op`` to the values of the keys whose elements are not flagged as new."""
+    def combinations(self, given: Batch) -> list[SubtableBatch]:
+        """What `combine` launches: the operation, for the values of the keys whose elements are not flagged as new."""
         spec = self.spec
         return [
             SubtableBatch(
-                n=min(LAUNCH_ELEMENTS, n - at),
-                keys=keys + at * spec.word_bytes,
-                values=values + at * spec.value_bytes,
-                out_flags=flags + at,
-                op=op,
-                kind=kind,
+                n=min(LAUNCH_ELEMENTS, given.n - at),
+                keys=given.keys + at * spec.word_bytes,
+                values=given.values + at * spec.value_bytes,
+                out_flags=given.flags + at,
+                op=given.op,
+                kind=given.kind,
                 report=self.workspace.report.ptr,
             )
-            for at in range(0, n, LAUNCH_ELEMENTS)
+            for at in range(0, given.n, LAUNCH_ELEMENTS)
         ]
 
     def combine(self, batches: list[SubtableBatch], stream: Any = None) -> None:

@@ -56,12 +56,13 @@ from ...errors import TableFull
 from ...runtime.abi import Flag, Op, SubtableBatch
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import policies
+from ..batch import COMBINING, Batch
 from ..estimate import estimate_new_keys
 from ..giving_up import not_placed_anew, slots_to_try, why_no_slot
 from ..lookup import NO_FIELDS
 from ..partition import Copies, in_parts, parts_for
 from ..resize_log import Cause, Resize
-from ..scratch import Allocate, Elements, Scratch, flags_at
+from ..scratch import Allocate, Elements, Scratch, with_flags
 from ..shielded import shielded
 from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind
 from .array import SETTLED, SETTLED_UNIQUE, Halving, SubtableArray, sizes_for
@@ -93,14 +94,14 @@ class _Update:
 
     Attributes
     ----------
-    keys, n, flags
-        Address of the keys, how many, and address of what became of each.
+    batch
+        With room for its flags.
     parts
         The elements that go through the kernels of an insert together.
     combinations
         Launches that are left to combine values, when all keys are placed.
-    copies, asked
-        Copies of the elements in another order, of which ``keys`` and ``flags`` are; and where the caller wants flags.
+    copies
+        If the batch is one of copies in another order.
     may_pend
         Its keys may still be under way when the update returns, if there is surely room for them.
     launched
@@ -109,17 +110,12 @@ class _Update:
         Whether all keys have their slots.
     """
 
-    keys: int
-    n: int
-    flags: int
+    batch: Batch
     parts: list[Piece]
     scratch: Scratch
-    unique: bool
     combinations: list[SubtableBatch]
     copies: Copies | None
-    asked: int
     may_pend: bool
-    stream: Any
     launched: int = 0
     placed: bool = False
 
@@ -341,56 +337,42 @@ class SubtableStore:
         return self.array.broken_buckets(stream)
 
     # ---- updates
-    def update(
-        self,
-        keys: int,
-        values: int,
-        n: int,
-        *,
-        op: Op = Op.KEEP,
-        kind: int = 0,
-        flags: int = 0,
-        unique: bool = False,
-        stream: Any = None,
-    ) -> None:
+    def update(self, batch: Batch) -> None:
         """As `Store.update`."""
+        n, unique, stream = batch.n, batch.unique, batch.stream
         if n == 0:
             return
         self._finish_before_update(stream, n)
-        self._make_many_slots(keys, n, unique, stream)
-        array, engine, spec, asked = self.array, self.engine, self.spec, flags
+        self._make_many_slots(batch)
+        array, engine, spec = self.array, self.engine, self.spec
         # All that comes before the first wait has the time that an earlier batch takes.
         most = min(n, SETTLED_UNIQUE if unique else SETTLED)
         scratch = array.workspace.workbench.kept
         if scratch is None or scratch.purpose != (most, False, unique):
             scratch = array.workspace.scratch(most, unique, array.layout.nbytes, stream)
         # Where nobody asks which of several equal keys was added, the elements may go in another order.
-        may_reorder = op == Op.KEEP and (unique or not flags) and not self.counts_probes
+        may_reorder = batch.op == Op.KEEP and (unique or not batch.flags) and not self.counts_probes
         gains = may_reorder and parts_for(array, n) is not None and self._overflow_is_rare(n)
-        copies = in_parts(array, keys, values, n, stream) if gains else None
+        copies = in_parts(array, batch) if gains else None
         if copies:
-            keys, values, flags = copies.keys, copies.values, 0
-        if not flags:
-            flags, _own_flags = flags_at(engine, 0, n, stream)
-        accumulates = op not in (Op.KEEP, Op.REPLACE)
+            batch = copies.batch
+        if not batch.flags:
+            batch, _own_flags = with_flags(engine, batch)
+        accumulates = batch.op in COMBINING
         if accumulates:
-            engine.fill(flags, 0, n, stream)  # an interrupt needs the flags of all elements
-        width, row = spec.word_bytes, spec.value_bytes
+            engine.fill(batch.flags, 0, n, stream)  # an interrupt needs the flags of all elements
+        width, row, keys, values = spec.word_bytes, spec.value_bytes, batch.keys, batch.values
+        may_pend = n == most and batch.op == Op.KEEP and not copies and self.bounds is not None and engine.asynchronous
         update = _Update(
-            keys=keys,
-            n=n,
-            flags=flags,
+            batch=batch,
             parts=[
-                Piece(keys + at * width, values and values + at * row, flags + at, min(most, n - at))
+                Piece(keys + at * width, values and values + at * row, batch.flags + at, min(most, n - at))
                 for at in range(0, n, most)
             ],
             scratch=scratch,
-            unique=unique,
-            combinations=array.combinations(keys, values, n, flags, op, kind) if op != Op.KEEP else [],
+            combinations=array.combinations(batch) if batch.op != Op.KEEP else [],
             copies=copies,
-            asked=asked,
-            may_pend=n == most and op == Op.KEEP and not copies and self.bounds is not None and engine.asynchronous,
-            stream=stream,
+            may_pend=may_pend,
         )
         vouched = self.state.vouched
         self.recovery.step = self._recover
@@ -474,7 +456,7 @@ class SubtableStore:
         except (TableFull, MemoryError) as error:
             unplaced = self._take_back(update)
             if update.copies:
-                unplaced = update.copies.originals(unplaced, update.stream)
+                unplaced = update.copies.originals(unplaced)
             raise TableFull(f"{error}; the table is as it was", unplaced) from error
 
     def _insert_all(self, update: _Update) -> bool:
@@ -494,14 +476,14 @@ class SubtableStore:
                 return True
             insert = None
         update.placed = True
-        if self.size - size < update.n:
-            self.array.combine(update.combinations, update.stream)
-        if update.copies and update.asked:
-            update.copies.flag(update.asked, update.flags, self.size - size, update.stream)
+        if self.size - size < update.batch.n:
+            self.array.combine(update.combinations, update.batch.stream)
+        if update.copies:
+            update.copies.flag(update.batch.flags, self.size - size)
         return False
 
     def _begin(self, piece: Piece, update: _Update) -> Insert:
-        return Insert(self.array, piece, update.scratch, self.counts_probes, self.engine.allocate, update.stream)
+        return Insert(self.array, piece, update.scratch, self.counts_probes, self.engine.allocate, update.batch.stream)
 
     def _settled_ahead(self, piece: Piece, update: _Update) -> Insert | None:
         """End the pending batch; an insert that settles behind it, while the host waits for the end.
@@ -513,10 +495,10 @@ class SubtableStore:
         if self._pending is not None:
             insert = self._begin(piece, update)
             try:
-                insert.settle(update.unique)
+                insert.settle(update.batch.unique)
             except MemoryError:  # for the list of those that it leaves
                 insert = None
-        return None if self._end(update.stream) else insert
+        return None if self._end(update.batch.stream) else insert
 
     def _settled(self, piece: Piece, update: _Update) -> Insert:
         """An insert that has settled.
@@ -527,12 +509,12 @@ class SubtableStore:
             Nothing of the piece was launched.
         """
         insert = self._begin(piece, update)
-        insert.settle(update.unique)
+        insert.settle(update.batch.unique)
         return insert
 
     def _insert_part(self, piece: Piece, insert: Insert, update: _Update) -> bool:
         """Add the keys of a piece that ``insert`` has settled; whether they are still under way."""
-        stream = update.stream
+        stream = update.batch.stream
         most, coming = self._most_load * self.array.layout.slots, piece.n
         if self.size + coming > most:
             insert.ask(last=False)
@@ -564,12 +546,12 @@ class SubtableStore:
             self._keep_displaced(insert, outcome)
             if not (outcome.displaced or outcome.unplaced):
                 return
-            self._enlarge_after(attempt, 1 + self.array.seed - first_seed, outcome.unplaced, update.stream)
+            self._enlarge_after(attempt, 1 + self.array.seed - first_seed, outcome.unplaced, update.batch.stream)
             tries = attempt
-            while not self._placed_displaced(self.array.table.chain_limit, update.stream):
+            while not self._placed_displaced(self.array.table.chain_limit, update.batch.stream):
                 tries += 1
-                self._enlarge_after(tries, 1 + self.array.seed - first_seed, outcome.unplaced, update.stream)
-            flags = self.engine.to_host(piece.flags, np.uint8, piece.n, update.stream)
+                self._enlarge_after(tries, 1 + self.array.seed - first_seed, outcome.unplaced, update.batch.stream)
+            flags = self.engine.to_host(piece.flags, np.uint8, piece.n, update.batch.stream)
             only = np.flatnonzero(flags == Flag.UNPLACED)
             if not len(only):
                 return
@@ -582,12 +564,12 @@ class SubtableStore:
 
         The keys that the batch added are erased, wherever they are now, and the pairs that it displaced are placed.
         """
-        width, stream = self.spec.word_bytes, update.stream
-        done = self.engine.to_host(update.flags, np.uint8, update.launched, stream)
+        width, batch, stream = self.spec.word_bytes, update.batch, update.batch.stream
+        done = self.engine.to_host(batch.flags, np.uint8, update.launched, stream)
         added, n_displaced = np.flatnonzero(done == Flag.CHANGED), self._displaced.n
-        rows = self.engine.to_host(update.keys, np.uint8, update.n * width, stream).reshape(update.n, width)[added]
+        rows = self.engine.to_host(batch.keys, np.uint8, batch.n * width, stream).reshape(batch.n, width)[added]
         self._displaced = self._displaced.which(~np.isin(self._displaced.words, rows.view(f"V{width}").ravel()))
-        self.array.erase_listed(update.keys, added, stream)
+        self.array.erase_listed(batch.keys, added, stream)
         self.size = self.array.count_slots(stream) + self._displaced.n
         self._place_displaced(stream)
         # As many new keys as displaced pairs did not fit, even if the displaced pairs are others.
@@ -598,10 +580,10 @@ class SubtableStore:
     def _end_accumulation(self, update: _Update) -> None:
         """Finish an interrupted batch that adds to values, or take it back: all values of a key are added, or none."""
         if update.placed:
-            return self.array.combine(update.combinations, update.stream)
+            return self.array.combine(update.combinations, update.batch.stream)
         self.engine.synchronize(None)
-        self._gather_displaced(update.stream)
-        update.launched = update.n
+        self._gather_displaced(update.batch.stream)
+        update.launched = update.batch.n
         self._take_back(update)
 
     # ---- sizes
@@ -634,14 +616,15 @@ class SubtableStore:
                 self._enlarge(Cause.BATCH, stream, memory)
                 memory = None
 
-    def _make_many_slots(self, keys: int, n: int, unique: bool, stream: Any) -> None:
+    def _make_many_slots(self, batch: Batch) -> None:
         """Move all pairs into larger subtables at once, before a batch that needs more than twice the slots."""
+        n, stream = batch.n, batch.stream
         if self.bounds is None or n <= self.array.layout.slots:
             return
         self.finish(stream)
         room = int(self.bounds[1] * _ONE_STEP * self.array.layout.slots) - self.size
         with suppress(MemoryError):
-            new = n if unique else estimate_new_keys(self, keys, n, room, stream)
+            new = n if batch.unique else estimate_new_keys(self, batch.keys, n, room, stream)
             if new > room:
                 slots = policies.slots_between_enlargements(
                     self.size + new, len(self.array.layout.sizes), self.bounds[1]

@@ -25,13 +25,14 @@ from ...runtime.abi import LEFTOVER, LISTS_BYTES, LOSERS, REPORT_WORDS, WINNERS,
 from ...runtime.engine import Buffer, Engine, KernelSpec, Program
 from ...runtime.memory import bytes_at
 from .. import snapshots
+from ..batch import COMBINING, Batch, MixedBatch
 from ..hash_constants import buckets_for, draw_constants
 from ..listed import Listed
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
 from ..reports import read_report, zeroed_report
 from ..scratch import CLAIMED_ELEMENTS, Elements, Workbench, pieces
 from ..snapshots import Snapshot
-from ..storage import MemoryUse, MixedBatch, Outcome
+from ..storage import MemoryUse, Outcome
 from .lanes import Lanes, lanes_of
 from .primes import next_prime
 from .slot_memory import SlotMemory
@@ -372,31 +373,20 @@ class TicketArray:
     # ---- operations that change pairs
     def update(
         self,
-        keys: int,
-        values: int,
-        n: int,
+        given: Batch,
         *,
         size: int,
         new_share: float = 1.0,
-        op: Op = Op.KEEP,
-        kind: int = 0,
-        flags: int = 0,
-        unique: bool = False,
         count_probes: bool = False,
         listed: Listed | None = None,
-        stream: Any = None,
     ) -> Outcome:
-        """Add the keys that are absent; apply ``op`` to the values of the others. Waits.
+        """Add the keys that are absent; apply the batch's operation to the values of the others. Waits.
 
         Parameters
         ----------
-        keys, values, flags
-            Addresses of ``n`` words, words and bytes; ``flags`` (`abi.Flag`) may be 0.
         size, new_share
             Keys in the table, and how many of the elements are likely to bring new ones. A batch that crosses the
             threshold of `Lanes` has launches for each side of it.
-        unique
-            The caller vouches that the keys differ from each other and from those in the table.
         listed
             Elements to take part; all of them if None.
 
@@ -406,15 +396,15 @@ class TicketArray:
             Before a kernel is launched.
         """
         self._close_access()
-        walked = listed.n if listed else n
+        walked, unique, stream = listed.n if listed else given.n, given.unique, given.stream
         if not walked:
             return Outcome(0, 0, 0, 0)
         most = SWEPT_ELEMENTS if self._sweep else LAUNCH_ELEMENTS if unique else CLAIMED_ELEMENTS
         piece = min(walked, most)
-        scratch = self._workbench.of(piece, op not in (Op.KEEP, Op.REPLACE) and not unique, unique, stream)
+        scratch = self._workbench.of(piece, given.op in COMBINING and not unique, unique, stream)
         self._workbench.restart(scratch, stream)
         batch = scratch.batch
-        batch.op, batch.kind, batch.count_probes = op, kind, count_probes
+        batch.op, batch.kind, batch.count_probes = given.op, given.kind, count_probes
         spec = self.spec
         below = self._lanes.elements_below(size, self.slots, new_share)
         at = 0
@@ -424,9 +414,9 @@ class TicketArray:
                 program = self._lanes.below if at < below else self._lanes.above
                 batch.n, batch.count = min(piece, (below if at < below < walked else walked) - at), 0
                 batch.indices = listed.numbers.ptr + 4 * at if listed else 0
-                batch.keys = keys + first * spec.word_bytes
-                batch.values = values and values + first * spec.value_word_bytes
-                batch.out_flags = flags and flags + first
+                batch.keys = given.keys + first * spec.word_bytes
+                batch.values = given.values and given.values + first * spec.value_word_bytes
+                batch.out_flags = given.flags and given.flags + first
                 batch.random = self._random.getrandbits(32)
                 if unique:
                     program.run("place", self.table, batch, batch.n, stream)
@@ -491,7 +481,7 @@ class TicketArray:
             report = zeroed_report(engine, stream)
             other._scan_piece(at, min(piece, other.slots - at), piece, keys.ptr, values.ptr, report.ptr, stream)
             found = read_report(engine, report.ptr, stream).winners
-            outcome = self.update(keys.ptr, values.ptr, found, size=placed, unique=True, stream=stream)
+            outcome = self.update(Batch(keys.ptr, values.ptr, found, unique=True, stream=stream), size=placed)
             placed, unplaced = placed + outcome.changed, unplaced + outcome.unplaced
         return Outcome(placed, 0, unplaced, 0)
 

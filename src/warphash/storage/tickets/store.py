@@ -27,12 +27,13 @@ from ...errors import TableFull
 from ...runtime.abi import Flag, Op
 from ...runtime.engine import KernelSpec
 from .. import policies
+from ..batch import COMBINING, Batch, MixedBatch
 from ..growth import Growth
 from ..listed import Listed, list_unplaced
 from ..resize_log import Cause, Resize
-from ..scratch import Elements, flags_at
+from ..scratch import Elements, flags_at, with_flags
 from ..shielded import shielded
-from ..storage import MemoryUse, MixedBatch, Outcome, Recovery, StoreOptions, TableKind
+from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind
 from .array import Images, Saved, TicketArray
 from .lanes import collaborating
 from .slot_memory import FileMemory, memory_of
@@ -185,52 +186,31 @@ class TicketStore:
         return self.state.array.broken_buckets(stream)
 
     # ---- updates
-    def update(
-        self,
-        keys: int,
-        values: int,
-        n: int,
-        *,
-        op: Op = Op.KEEP,
-        kind: int = 0,
-        flags: int = 0,
-        unique: bool = False,
-        stream: Any = None,
-    ) -> None:
+    def update(self, batch: Batch) -> None:
         """As `Store.update`; returns when the batch is done."""
+        n, stream = batch.n, batch.stream
         if n == 0:
             return
         self.check_process()
         self.finish(stream)
         if not self._growth.surely_fits(self, n, self.state.tombstones):
-            self._grow_ahead(keys, n, unique, stream)
-        before = self.state
-        flags, _own_flags = flags_at(self.engine, flags, n, stream)
-        images = before.array.images(keys, n, stream) if before.array.is_mapped and op != Op.KEEP else []
-        undo = self._undo(n, op != Op.KEEP, images, stream)
-        adds_up = op not in (Op.KEEP, Op.REPLACE) and undo is None
+            self._grow_ahead(batch)
+        before, changes_values = self.state, batch.op != Op.KEEP
+        batch, _own_flags = with_flags(self.engine, batch)
+        images = before.array.images(batch.keys, n, stream) if before.array.is_mapped and changes_values else []
+        undo = self._undo(n, changes_values, images, stream)
+        adds_up = batch.op in COMBINING and undo is None
         if adds_up:
-            self.engine.fill(flags, Flag.UNPLACED, n, stream)  # an interrupt needs the flags of all elements
+            self.engine.fill(
+                batch.flags, Flag.UNPLACED, n, stream
+            )  # an interrupt needs the batch.flags of all elements
         counts_probes, launched = self._options.counts_probes, False
-        new_share = 1.0 if unique else self._new_share
+        new_share = 1.0 if batch.unique else self._new_share
 
         def launch(listed: Listed | None) -> Outcome:
             nonlocal launched
             array, size, tombstones = self.state
-            outcome = array.update(
-                keys,
-                values,
-                n,
-                size=size,
-                new_share=new_share,
-                op=op,
-                kind=kind,
-                flags=flags,
-                unique=unique,
-                count_probes=counts_probes,
-                listed=listed,
-                stream=stream,
-            )
+            outcome = array.update(batch, size=size, new_share=new_share, count_probes=counts_probes, listed=listed)
             launched = True
             self.state = _State(array, size + outcome.changed, tombstones)
             if counts_probes:
@@ -239,16 +219,16 @@ class TicketStore:
 
         self.recovery.step = partial(self._put_back, undo) if undo else self._recover
         try:
-            self._complete(launch, n, flags, stream)
+            self._complete(launch, n, batch.flags, stream)
         except (TableFull, MemoryError) as error:
             if undo is None or not launched:  # a batch that surely fits fails for want of memory alone, before a kernel
                 self.recovery.step = None
                 raise
-            left = self._take_back(undo, flags, n, stream)
+            left = self._take_back(undo, batch.flags, n, stream)
             raise TableFull(f"{error}; the table is as it was", left) from error
         except BaseException:
             if adds_up:  # at the next call, the memory of the batch may be gone
-                shielded(partial(self._end_addition, launch, n, flags, stream))
+                shielded(partial(self._end_addition, launch, n, batch.flags, stream))
             raise
         self.recovery.step = None
         self._new_share = (self.state.size - before.size) / n
@@ -406,19 +386,20 @@ class TicketStore:
         self.finish(stream)
         self._replace(self._slots_for(max(keys, self.state.size)), Cause.ASKED, stream)
 
-    def _grow_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> None:
+    def _grow_ahead(self, batch: Batch) -> None:
         """Make a table larger that is as full as it should be, or that the new keys of the batch would fill.
 
         A table of fixed size is rebuilt at its size if searches would have no end among emptied slots.
         """
         slots: int | None
         if self._options.grows:
-            slots = self._growth.slots_ahead(self, self.state.tombstones, keys, n, self._new_share, unique, stream)
+            slots = self._growth.slots_ahead(self, self.state.tombstones, batch, self._new_share)
         else:
             slots = self.slots if 2 * self.state.tombstones > self.slots else None
         if slots is not None:
             with suppress(MemoryError):  # the batch may fit all the same
-                self._replace(max(slots, self.size), Cause.BATCH if self._options.grows else Cause.ERASED, stream)
+                cause = Cause.BATCH if self._options.grows else Cause.ERASED
+                self._replace(max(slots, self.size), cause, batch.stream)
 
     def _keep_in_bounds(self, stream: Any, erased: bool = False) -> None:
         """Bring the load factor back within the bounds. Only an erase makes the table smaller."""

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..batch import Batch
 from ..different_keys import different_keys
 from .array import TicketArray
 from .lanes import collaborating
@@ -60,13 +61,8 @@ def time_chunks(
                 first = chunk * each
                 engine.synchronize()
                 start = perf_counter()
-                table.update(
-                    keys.ptr + first * spec.word_bytes,
-                    values.ptr + first * spec.value_word_bytes if spec.value_word_bytes else 0,
-                    each,
-                    size=first,
-                    unique=True,
-                )
+                at_values = values.ptr + first * spec.value_word_bytes if spec.value_word_bytes else 0
+                table.update(Batch(keys.ptr + first * spec.word_bytes, at_values, each, unique=True), size=first)
                 best[lanes][chunk] = min(best[lanes][chunk], perf_counter() - start)
     middles = (np.arange(chunks) + 0.5) * each / tables["stash"].slots
     return FillTimes(middles, best["stash"], best["clstash"])

@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import TableFull
-from ...runtime.abi import Comparison, Flag, Op, kind_of
+from ...runtime.abi import Comparison, Flag, kind_of
 from ...runtime.engine import Buffer, Engine
+from ..batch import Batch
 from ..bounded.bounded_storage import BoundedStorage
 from ..bounded.least import Numbers, keys_that_compare
 from ..bounded.policies import Frequent
@@ -191,17 +192,7 @@ class Cache:
             return
         before = self.size
         there, values = found.packed(keys, key_bytes, stream), found.packed(values.ptr, value_bytes, stream)
-        self.storage.update(
-            there.ptr,
-            values.ptr if value_bytes else 0,
-            found.n,
-            op=Op.KEEP,
-            kind=0,
-            flags=0,
-            held=0,
-            unique=False,
-            stream=stream,
-        )
+        self.storage.update(Batch(there.ptr, values.ptr if value_bytes else 0, found.n, stream=stream))
         self.storage.store.finish(stream)
         self.admitted += self.size - before
 

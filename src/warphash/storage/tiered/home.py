@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...arrays.adapters.numpy import address_of
-from ...runtime.abi import Op
 from ...runtime.engine import Buffer, Engine
+from ..batch import Batch
 from ..storage import Storage
 
 __all__ = ["PIECE", "Home", "Room", "Traffic"]
@@ -138,38 +138,18 @@ class Home:
         self.storage.counts(address_of(given), n, address_of(counts), None, entry)
         return self._engine.from_host(counts, stream)
 
-    def update(
-        self,
-        keys: int,
-        values: int,
-        n: int,
-        *,
-        op: Op,
-        kind: int,
-        flags: int,
-        held: int,
-        unique: bool,
-        stream: Any,
-    ) -> None:
+    def update(self, batch: Batch) -> None:
         """As `Storage.update`. Behind the update of the home, nothing can fail."""
-        width = self._value_bytes
-        given = self._to_host(keys, n * self._key_bytes, stream)
-        with_values = self._to_host(values, n * width, stream) if values else None
+        width, n, stream = self._value_bytes, batch.n, batch.stream
+        given = self._to_host(batch.keys, n * self._key_bytes, stream)
+        with_values = self._to_host(batch.values, n * width, stream) if batch.values else None
         done, after = np.empty(max(1, n), np.uint8), np.empty(max(1, n * width), np.uint8)
-        self.storage.update(
-            address_of(given),
-            0 if with_values is None else address_of(with_values),
-            n,
-            op=op,
-            kind=kind,
-            flags=address_of(done),
-            held=address_of(after) if held else 0,
-            unique=unique,
-            stream=None,
-        )
-        self._to_engine(flags, done[:n], stream)
-        self._to_engine(held, after[: n * width], stream)
-        self.traffic.add(n * (self._key_bytes + (width if values else 0)), n * (1 + (width if held else 0)))
+        at_home = batch._replace(keys=address_of(given), flags=address_of(done), stream=None)
+        values, held = 0 if with_values is None else address_of(with_values), address_of(after) if batch.held else 0
+        self.storage.update(at_home._replace(values=values, held=held))
+        self._to_engine(batch.flags, done[:n], stream)
+        self._to_engine(batch.held, after[: n * width], stream)
+        self.traffic.add(n * (self._key_bytes + (width if batch.values else 0)), n * (1 + (width if batch.held else 0)))
 
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
         """As `Storage.erase`."""

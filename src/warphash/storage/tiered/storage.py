@@ -24,13 +24,14 @@ from typing import Any
 from ...designs import auto, registry
 from ...designs.base import Design
 from ...errors import TableFull, UnsupportedVerb
-from ...runtime.abi import Flag, Op
+from ...runtime.abi import Flag
 from ...runtime.devices import engine_for
 from ...runtime.engine import Engine
+from ..batch import Batch, MixedBatch
 from ..bounded.bound import Bound
 from ..make import make_storage as make_tier
 from ..scratch import flags_at
-from ..storage import MemoryUse, MixedBatch, StoreOptions, resting
+from ..storage import MemoryUse, StoreOptions, resting
 from .cache import Cache
 from .home import Home
 from .lookup import look_up
@@ -174,24 +175,11 @@ class TieredStorage:
         self._tiers.home.check_process()
         self._tiers.recovery.run(self._tiers.engine, stream)
 
-    def update(
-        self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
-    ) -> None:
-        self._begin(stream)
-        if n:
-            self._tiers.cache.note_accesses(keys, n, stream)
-            self._writing.update(
-                self._tiers,
-                keys,
-                values,
-                n,
-                op=op,
-                kind=kind,
-                flags=flags,
-                held=held,
-                unique=unique,
-                stream=stream,
-            )
+    def update(self, batch: Batch) -> None:
+        self._begin(batch.stream)
+        if batch.n:
+            self._tiers.cache.note_accesses(batch.keys, batch.n, batch.stream)
+            self._writing.update(self._tiers, batch)
 
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
         self._begin(stream)

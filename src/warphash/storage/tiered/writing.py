@@ -23,6 +23,7 @@ import numpy as np
 from ...errors import TableFull, UnsupportedVerb
 from ...runtime.abi import Flag, Op
 from ...runtime.engine import Buffer, Engine
+from ..batch import Batch
 from ..storage import Recovery, Storage
 from .cache import Cache
 from .home import Home
@@ -75,20 +76,7 @@ class Writing(Protocol):
     def is_flushed(self) -> bool:
         """The home has all values."""
 
-    def update(
-        self,
-        tiers: Tiers,
-        keys: int,
-        values: int,
-        n: int,
-        *,
-        op: Op,
-        kind: int,
-        flags: int,
-        held: int,
-        unique: bool,
-        stream: Any,
-    ) -> None:
+    def update(self, tiers: Tiers, batch: Batch) -> None:
         """As `Storage.update`. No candidate waits for the cache."""
 
     def flush(self, tiers: Tiers, stream: Any) -> None:
@@ -106,30 +94,17 @@ class WriteThrough:
 
     is_flushed = True
 
-    def update(
-        self,
-        tiers: Tiers,
-        keys: int,
-        values: int,
-        n: int,
-        *,
-        op: Op,
-        kind: int,
-        flags: int,
-        held: int,
-        unique: bool,
-        stream: Any,
-    ) -> None:
+    def update(self, tiers: Tiers, batch: Batch) -> None:
         """As `Writing.update`."""
-        cache = tiers.cache
-        changes = cache.size > 0 and op != Op.KEEP and tiers.value_bytes > 0
-        own = tiers.engine.allocate(max(1, n * tiers.value_bytes), stream) if changes and not held else None
-        now = own.ptr if own else held
+        cache, n, stream = tiers.cache, batch.n, batch.stream
+        changes = cache.size > 0 and batch.op != Op.KEEP and tiers.value_bytes > 0
+        own = tiers.engine.allocate(max(1, n * tiers.value_bytes), stream) if changes and not batch.held else None
+        now = own.ptr if own else batch.held
         with tiers.changing(tiers.finish_without_cache if changes else tiers.finish):
-            tiers.home.update(keys, values, n, op=op, kind=kind, flags=flags, held=now, unique=unique, stream=stream)
+            tiers.home.update(batch._replace(held=now))
             if changes:
                 try:
-                    self._refresh(tiers, keys, now, n, stream)
+                    self._refresh(tiers, batch.keys, now, n, stream)
                 except (TableFull, MemoryError):
                     cache.clear(stream)
 
@@ -137,7 +112,7 @@ class WriteThrough:
         """Give the pairs of the cache that are in the batch the values that they have at home."""
         hits, _ = _split(tiers, keys, values, n, stream)
         if hits.part.n:
-            hits.update(tiers.cache.storage, Op.REPLACE, 0, stream)
+            tiers.cache.storage.update(hits.batch(Op.REPLACE, stream))
 
     def flush(self, tiers: Tiers, stream: Any) -> None:
         """As `Writing.flush`: the home has them."""
@@ -168,48 +143,35 @@ class WriteBack:
         """As of `Writing`."""
         return self._log is None
 
-    def update(
-        self,
-        tiers: Tiers,
-        keys: int,
-        values: int,
-        n: int,
-        *,
-        op: Op,
-        kind: int,
-        flags: int,
-        held: int,
-        unique: bool,
-        stream: Any,
-    ) -> None:
+    def update(self, tiers: Tiers, batch: Batch) -> None:
         """As `Writing.update`."""
-        cache, home = tiers.cache, tiers.home
+        cache, home, stream = tiers.cache, tiers.home, batch.stream
         if cache.size == 0:
             with tiers.changing(tiers.finish):
-                home.update(keys, values, n, op=op, kind=kind, flags=flags, held=held, unique=unique, stream=stream)
+                home.update(batch)
             return
-        hits, misses = _split(tiers, keys, values, n, stream)
-        writes = op != Op.KEEP and tiers.value_bytes > 0 and hits.part.n > 0
+        hits, misses = _split(tiers, batch.keys, batch.values, batch.n, stream)
+        writes = batch.op != Op.KEEP and tiers.value_bytes > 0 and hits.part.n > 0
         if writes:
             before = hits.with_values_of(cache.storage, stream)
             self._note(tiers, hits, stream)
 
         def restore(stream: Any) -> None:
             tiers.finish(stream)
-            before.update(cache.storage, Op.REPLACE, 0, stream)
+            cache.storage.update(before.batch(Op.REPLACE, stream))
 
         with tiers.changing(tiers.finish):
             if hits.part.n:
-                hits.update(cache.storage, op, kind, stream, held=held, unique=unique)
+                cache.storage.update(hits.of_batch(batch))
             try:
                 if misses.part.n:
-                    misses.update(home, op, kind, stream, held=held, unique=unique)
+                    home.update(misses.of_batch(batch))
             except (TableFull, MemoryError) as error:
                 if writes:
                     self._undo(tiers, restore, stream)
                 raise misses.renumbered(error, stream) from None
-            for batch in (hits, misses):
-                batch.deliver(flags, held, stream)
+            for rows in (hits, misses):
+                rows.deliver(batch)
 
     def _undo(self, tiers: Tiers, restore: Callable[[Any], None], stream: Any) -> None:
         """Give the cache its values back. If there is no memory for that, the next verb does it."""
@@ -217,7 +179,7 @@ class WriteBack:
         with suppress(TableFull, MemoryError):
             tiers.recovery.run(tiers.engine, stream)
 
-    def _note(self, tiers: Tiers, hits: _Batch, stream: Any) -> None:
+    def _note(self, tiers: Tiers, hits: _Rows, stream: Any) -> None:
         """Enter keys into the log, before their values change."""
         engine, width, n = tiers.engine, tiers.key_bytes, hits.part.n
         if self._log is not None and self._log[1] + n > self._log_keys:
@@ -239,7 +201,8 @@ class WriteBack:
         hits, _ = _split(tiers, log.ptr, 0, n, stream)  # the others have left the table
         if hits.part.n:
             with tiers.changing(tiers.finish):
-                hits.with_values_of(tiers.cache.storage, stream).update(tiers.home, Op.REPLACE, 0, stream)
+                newer = hits.with_values_of(tiers.cache.storage, stream)
+                tiers.home.update(newer.batch(Op.REPLACE, stream))
         self._log = None
 
     def forget(self) -> None:
@@ -257,15 +220,7 @@ class WriteBack:
         return twin
 
 
-class _Takes(Protocol):
-    """What takes an update: a storage, or the home."""
-
-    def update(
-        self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
-    ) -> None: ...
-
-
-class _Batch(NamedTuple):
+class _Rows(NamedTuple):
     """The elements of a batch that one tier updates, and room for its answers.
 
     Attributes
@@ -284,7 +239,7 @@ class _Batch(NamedTuple):
     held: Buffer
 
     @classmethod
-    def of(cls, tiers: Tiers, part: Part, keys: int, values: int, stream: Any) -> _Batch:
+    def of(cls, tiers: Tiers, part: Part, keys: int, values: int, stream: Any) -> _Rows:
         """Pack the rows of a part."""
         engine = tiers.engine
         return cls(
@@ -296,33 +251,29 @@ class _Batch(NamedTuple):
             engine.allocate(max(1, part.n * tiers.value_bytes), stream),
         )
 
-    def with_values_of(self, storage: Storage, stream: Any) -> _Batch:
+    def with_values_of(self, storage: Storage, stream: Any) -> _Rows:
         """The same keys, with the values that they have in a storage."""
         width, n = self.tiers.value_bytes, self.part.n
         values = self.tiers.engine.allocate(max(1, n * width), stream)
         storage.find(self.keys.ptr, n, values.ptr, self.flags.ptr, bytes(width), stream)
         return self._replace(values=values)
 
-    def update(self, where: _Takes, op: Op, kind: int, stream: Any, *, held: int = 0, unique: bool = False) -> None:
-        """Have one tier do its part; ``held`` says whether the values behind it are asked for."""
-        where.update(
-            self.keys.ptr,
-            self.values.ptr if self.values else 0,
-            self.part.n,
-            op=op,
-            kind=kind,
-            flags=self.flags.ptr,
-            held=self.held.ptr if held else 0,
-            unique=unique,
-            stream=stream,
-        )
+    def batch(self, op: Op, stream: Any) -> Batch:
+        """An update by these elements, which the caller holds until it is done."""
+        values = self.values.ptr if self.values else 0
+        return Batch(self.keys.ptr, values, self.part.n, op, flags=self.flags.ptr, stream=stream)
 
-    def deliver(self, flags: int, held: int, stream: Any) -> None:
-        """Put the answers to their places in the batch."""
-        if flags:
-            self.part.put(self.flags, flags, 1, stream)
-        if held:
-            self.part.put(self.held, held, self.tiers.value_bytes, stream)
+    def of_batch(self, whole: Batch) -> Batch:
+        """The part of the whole batch that these elements are."""
+        held = self.held.ptr if whole.held else 0
+        return self.batch(whole.op, whole.stream)._replace(kind=whole.kind, held=held, unique=whole.unique)
+
+    def deliver(self, whole: Batch) -> None:
+        """Put the answers to their places in the whole batch."""
+        if whole.flags:
+            self.part.put(self.flags, whole.flags, 1, whole.stream)
+        if whole.held:
+            self.part.put(self.held, whole.held, self.tiers.value_bytes, whole.stream)
 
     def renumbered(self, error: TableFull | MemoryError, stream: Any) -> TableFull | MemoryError:
         """The error of a tier, with the numbers that its elements have in the batch."""
@@ -332,10 +283,10 @@ class _Batch(NamedTuple):
         return TableFull(str(error), numbers[error.keys].astype(np.int64))
 
 
-def _split(tiers: Tiers, keys: int, values: int, n: int, stream: Any) -> tuple[_Batch, _Batch]:
+def _split(tiers: Tiers, keys: int, values: int, n: int, stream: Any) -> tuple[_Rows, _Rows]:
     """The elements of a batch whose keys are in the cache, and the others."""
     flags = tiers.engine.allocate(max(1, n), stream)
     tiers.cache.storage.find(keys, n, 0, flags.ptr, b"\0", stream)
     parts = (flagged(tiers.engine, flags.ptr, n, flag, stream) for flag in (Flag.CHANGED, Flag.PRESENT))
-    hits, misses = (_Batch.of(tiers, part, keys, values, stream) for part in parts)
+    hits, misses = (_Rows.of(tiers, part, keys, values, stream) for part in parts)
     return hits, misses

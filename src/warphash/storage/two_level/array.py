@@ -22,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...designs.base import Design
-from ...runtime.abi import LEFTOVER, LISTS_BYTES, LOSERS, REPORT_WORDS, WINNERS, Op, TwoLevelBatch, TwoLevelTable
+from ...runtime.abi import LEFTOVER, LISTS_BYTES, LOSERS, REPORT_WORDS, WINNERS, TwoLevelBatch, TwoLevelTable
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import snapshots
+from ..batch import COMBINING, Batch
 from ..hash_constants import draw_constants
 from ..listed import Listed
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
@@ -237,28 +238,11 @@ class TwoLevelArray:
         return read_report(self.engine, report.ptr, stream).mismatches
 
     # ---- operations that change pairs
-    def update(
-        self,
-        keys: int,
-        values: int,
-        n: int,
-        *,
-        op: Op = Op.KEEP,
-        kind: int = 0,
-        flags: int = 0,
-        unique: bool = False,
-        count_probes: bool = False,
-        listed: Listed | None = None,
-        stream: Any = None,
-    ) -> Outcome:
-        """Add the keys that are absent; apply ``op`` to the values of the others. Waits.
+    def update(self, given: Batch, *, count_probes: bool = False, listed: Listed | None = None) -> Outcome:
+        """Add the keys that are absent; apply the batch's operation to the values of the others. Waits.
 
         Parameters
         ----------
-        keys, values, flags
-            Addresses of ``n`` words, words and bytes; ``flags`` (`abi.Flag`) may be 0.
-        unique
-            The caller vouches that the keys differ from each other and from those in the table.
         listed
             Elements to take part; all of them if None.
 
@@ -267,27 +251,27 @@ class TwoLevelArray:
         MemoryError
             Before a kernel is launched.
         """
-        walked = listed.n if listed else n
+        walked, stream = listed.n if listed else given.n, given.stream
         if not walked:
             return Outcome(0, 0, 0, 0)
         engine, spec, piece = self.engine, self.spec, min(walked, CLAIMED_ELEMENTS)
-        scratch = self._workbench.of(piece, op not in (Op.KEEP, Op.REPLACE) and not unique, False, stream)
-        chain = engine.allocate(4 * (n if listed else piece), stream)  # by the numbers of elements
+        scratch = self._workbench.of(piece, given.op in COMBINING and not given.unique, False, stream)
+        chain = engine.allocate(4 * (given.n if listed else piece), stream)  # by the numbers of elements
         self._workbench.restart(scratch, stream)
         batch = scratch.batch
-        batch.op, batch.kind, batch.count_probes, batch.chain = op, kind, count_probes, chain.ptr
+        batch.op, batch.kind, batch.count_probes, batch.chain = given.op, given.kind, count_probes, chain.ptr
         for at in range(0, walked, piece):
             first = 0 if listed else at  # element numbers count from here
             batch.n = min(piece, walked - at)
             batch.indices = listed.numbers.ptr + 4 * at if listed else 0
             batch.count = 0
-            batch.keys = keys + first * spec.word_bytes
-            batch.values = values and values + first * spec.value_word_bytes
-            batch.out_flags = flags and flags + first
+            batch.keys = given.keys + first * spec.word_bytes
+            batch.values = given.values and given.values + first * spec.value_word_bytes
+            batch.out_flags = given.flags and given.flags + first
             batch.random = self._random.getrandbits(32)
             if at:
                 self._workbench.restart(scratch, stream, LISTS_BYTES)
-            self._place(batch, unique, stream)
+            self._place(batch, given.unique, stream)
         report = read_report(engine, scratch.report.ptr, stream)
         return Outcome(report.changed, 0, report.unplaced, report.probes)
 
@@ -309,16 +293,17 @@ class TwoLevelArray:
             batch.indices, batch.count = batch.losers, report + LOSERS
             run("combine", table, batch, n, stream)
 
-    def build(self, keys: int, values: int, n: int, stream: Any = None) -> Outcome:
+    def build(self, given: Batch) -> Outcome:
         """As `update`, of an array without pairs, cleared or not. Waits.
 
         The array counts as not `cleared` until its owner has seen that the outcome is complete.
         """
+        n, stream = given.n, given.stream
         report = self._begin_to_fill(stream)
         for at in range(0, n, LAUNCH_ELEMENTS):
             batch = TwoLevelBatch(n=min(LAUNCH_ELEMENTS, n - at), report=report)
-            batch.keys = keys + at * self.spec.word_bytes
-            batch.values = values and values + at * self.spec.value_word_bytes
+            batch.keys = given.keys + at * self.spec.word_bytes
+            batch.values = given.values and given.values + at * self.spec.value_word_bytes
             self.program.run("scatter", self.table, batch, batch.n, stream)
         return self._filled(report, stream)
 

@@ -37,11 +37,12 @@ import numpy.typing as npt
 from ...errors import TableFull
 from ...runtime.abi import Flag, Op
 from .. import aggregate, policies
+from ..batch import COMBINING, Batch
 from ..giving_up import not_placed_anew, slots_to_try
 from ..growth import Growth
 from ..listed import Listed, list_unplaced
 from ..resize_log import Cause, Resize
-from ..scratch import Elements, flags_at
+from ..scratch import Elements, with_flags
 from ..shielded import shielded
 from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind, resting
 from .array import Saved, TwoLevelArray
@@ -185,77 +186,53 @@ class TwoLevelStore:
         return self.state.array.broken_buckets(stream)
 
     # ---- updates
-    def update(
-        self,
-        keys: int,
-        values: int,
-        n: int,
-        *,
-        op: Op = Op.KEEP,
-        kind: int = 0,
-        flags: int = 0,
-        unique: bool = False,
-        stream: Any = None,
-    ) -> None:
+    def update(self, batch: Batch) -> None:
         """As `Store.update`; returns when the batch is done.
 
         The first batch of a table is a build, if its elements are unique or nobody asks what became of each.
         """
+        n, stream = batch.n, batch.stream
         if n == 0:
             return
         if self.recovery.step is not self._clear_later:
             self.finish(stream)
-        fits = self._growth.surely_fits(self, n, self.state.tombstones)
-        if not fits:
-            self._grow_ahead(keys, n, unique, stream)
-        if (
-            op in (Op.KEEP, Op.REPLACE)
-            and (unique or not flags)
-            and self._build(keys, values, n, flags, unique, stream)
-        ):
+        if not self._growth.surely_fits(self, n, self.state.tombstones):
+            self._grow_ahead(batch)
+        if batch.op not in COMBINING and (batch.unique or not batch.flags) and self._build(batch):
             return self._keep_in_bounds(stream)
         self.finish(stream)
         before = self.state
-        flags, _own_flags = flags_at(self.engine, flags, n, stream)
-        undo = self._undo(n, op, stream)
-        adds_up = op not in (Op.KEEP, Op.REPLACE) and undo is None
+        batch, _own_flags = with_flags(self.engine, batch)
+        undo = self._undo(n, batch.op, stream)
+        adds_up = batch.op in COMBINING and undo is None
         if adds_up:
-            self.engine.fill(flags, Flag.UNPLACED, n, stream)  # an interrupt needs the flags of all elements
+            self.engine.fill(
+                batch.flags, Flag.UNPLACED, n, stream
+            )  # an interrupt needs the batch.flags of all elements
         counts_probes, launched = self._options.counts_probes, False
 
         def launch(listed: Listed | None) -> Outcome:
             nonlocal launched
             array, size, tombstones, vouched = self.state
-            outcome = array.update(
-                keys,
-                values,
-                n,
-                op=op,
-                kind=kind,
-                flags=flags,
-                unique=unique,
-                count_probes=counts_probes,
-                listed=listed,
-                stream=stream,
-            )
+            outcome = array.update(batch, count_probes=counts_probes, listed=listed)
             launched = True
-            self.state = _State(array, size + outcome.changed, tombstones, vouched or unique)
+            self.state = _State(array, size + outcome.changed, tombstones, vouched or batch.unique)
             if counts_probes:
                 self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
             return outcome
 
         self.recovery.step = partial(self._put_back, undo) if undo else self._recover
         try:
-            self._complete(launch, n, flags, stream)
+            self._complete(launch, n, batch.flags, stream)
         except (TableFull, MemoryError) as error:
             if not launched:
                 self.recovery.step = None
                 raise
-            left = self._taken_back(keys, undo, before, flags, n, stream)
+            left = self._taken_back(batch, undo, before)
             raise TableFull(f"{error}; the table is as it was", left) from error
         except BaseException:
             if adds_up:  # at the next call, the memory of the batch may be gone
-                shielded(partial(self._end_addition, launch, n, flags, stream))
+                shielded(partial(self._end_addition, launch, n, batch.flags, stream))
             raise
         self.recovery.step = None
         self._new_share = (self.state.size - before.size) / n
@@ -286,28 +263,28 @@ class TwoLevelStore:
             self._complete(launch, n, flags, stream, listed)
             self.recovery.step = None
 
-    def _build(self, keys: int, values: int, n: int, flags: int, unique: bool, stream: Any) -> bool:
+    def _build(self, batch: Batch) -> bool:
         """Do a batch for a table without keys in one build, if all of it can be done so: whether it is done.
 
         A batch that may not fit is not tried: the work would be done twice. Nor is a batch whose keys repeat often, on
         a GPU: the elements of a key go to one bucket, one after another.
         """
-        array, size, *_ = self.state
+        (array, size, *_), n, stream = self.state, batch.n, batch.stream
         if size or self._options.counts_probes or n > self._safe_load_factor * array.slots:
             return False
-        if not unique and n >= aggregate.FEWEST_AGGREGATED and self.engine.lanes > 1:
+        if not batch.unique and n >= aggregate.FEWEST_AGGREGATED and self.engine.lanes > 1:
             with suppress(MemoryError):
-                if self._samples.repeat_often(self, keys, n, stream):
+                if self._samples.repeat_often(self, batch.keys, n, stream):
                     return False
         self.recovery.step = self._clear_later
-        outcome = self._mended(array, array.build(keys, values, n, stream), stream)
+        outcome = self._mended(array, array.build(batch), stream)
         # Keys may repeat that should not. Then nobody knows which element was added.
-        if not outcome.complete or (flags and outcome.changed < n):
+        if not outcome.complete or (batch.flags and outcome.changed < n):
             return False
-        if flags:
-            self.engine.fill(flags, Flag.CHANGED, n, stream)
+        if batch.flags:
+            self.engine.fill(batch.flags, Flag.CHANGED, n, stream)
         array.cleared = True
-        self.state = _State(array, outcome.changed, 0, unique)
+        self.state = _State(array, outcome.changed, 0, batch.unique)
         self.recovery.step = None
         return True
 
@@ -361,14 +338,14 @@ class TwoLevelStore:
         self.finish(stream)
         self._replace(self._slots_for(max(keys, self.state.size)), Cause.ASKED, stream)
 
-    def _grow_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> None:
+    def _grow_ahead(self, batch: Batch) -> None:
         """Make a table larger that is as full as it should be, or that the new keys of the batch would fill."""
         if not self._options.grows:
             return
-        slots = self._growth.slots_ahead(self, self.state.tombstones, keys, n, self._new_share, unique, stream)
+        slots = self._growth.slots_ahead(self, self.state.tombstones, batch, self._new_share)
         if slots is not None:
             with suppress(MemoryError):  # the batch may fit all the same
-                self._replace(max(slots, self.size), Cause.BATCH, stream)
+                self._replace(max(slots, self.size), Cause.BATCH, batch.stream)
 
     def _keep_in_bounds(self, stream: Any, erased: bool = False) -> None:
         """Bring the load factor back within the bounds. Only an erase makes the table smaller."""
@@ -465,15 +442,14 @@ class TwoLevelStore:
             array.restore(undo.saved, stream)
         self.state = undo.state
 
-    def _taken_back(
-        self, keys: int, undo: _Undo | None, before: _State, flags: int, n: int, stream: Any
-    ) -> npt.NDArray[np.int64]:
+    def _taken_back(self, batch: Batch, undo: _Undo | None, before: _State) -> npt.NDArray[np.int64]:
         """Take a batch back that does not fit: the numbers of its elements that found no slot."""
-        done = self.engine.to_host(flags, np.uint8, n, stream)
+        stream = batch.stream
+        done = self.engine.to_host(batch.flags, np.uint8, batch.n, stream)
         if undo is not None:
             self._put_back(undo, stream)
         else:
-            self._erase_added(keys, np.flatnonzero(done == Flag.CHANGED), stream)
+            self._erase_added(batch.keys, np.flatnonzero(done == Flag.CHANGED), stream)
             self.finish(stream)
             self.state = self.state._replace(vouched=before.vouched)
         self.recovery.step = None
