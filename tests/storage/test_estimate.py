@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from warphash import HashSet
+from warphash.storage.batch import Batch
 from warphash.storage.estimate import FEWEST_SKETCHED, estimate_new_keys
 
 
@@ -11,7 +12,7 @@ def estimated(table: HashSet, keys: np.ndarray) -> int:
     """What the table's store estimates of these keys, as its engine has them."""
     engine = table._engine
     held = engine.from_host(keys)
-    return estimate_new_keys(table._storage.store, held.ptr, len(keys))
+    return estimate_new_keys(table._storage.store, Batch(held.ptr, 0, len(keys)))
 
 
 @pytest.mark.parametrize("device", ["cpu", "emulated"])

@@ -13,12 +13,10 @@ import pytest
 from support.engines import missing
 from support.faults import FAMILIES, VERBS, Family, Repeating, check_harmless, interrupts
 from warphash.storage.buckets import array as bucket_array
-from warphash.storage.buckets.store import BucketStore
 from warphash.storage.subtables.store import SubtableStore
 from warphash.storage.tickets import array as ticket_array
-from warphash.storage.tickets.store import TicketStore
 from warphash.storage.two_level import array as two_level_array
-from warphash.storage.two_level.store import TwoLevelStore
+from warphash.storage.update.transaction import Transaction
 
 MAPS = [family for family in FAMILIES.values() if family.sums and not family.multi]
 DESIGNS = [*MAPS, *(Family(design, design) for design in ("cuckoo", "linear_probing", "iceberg", "lock_free_chaining"))]
@@ -43,10 +41,8 @@ def in_small_pieces() -> Iterator[None]:
 
 
 ENDS = [
-    ("buckets", BucketStore, "_end_addition"),
+    *((family, Transaction, "_end_sums") for family in ("buckets", "quotients", "tickets", "two-level")),
     ("subtables", SubtableStore, "_end_accumulation"),
-    ("tickets", TicketStore, "_end_addition"),
-    ("two-level", TwoLevelStore, "_end_addition"),
 ]
 """Tables whose interrupted sums are finished before the interrupt comes out, and what finishes them."""
 

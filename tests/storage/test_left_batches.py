@@ -109,13 +109,13 @@ def test_batches_that_need_their_outcome_wait(waits: list[int]) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_pairs_without_a_slot_are_placed_by_the_next_call(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With no evictions allowed, a batch displaces a pair, and the rest of its new keys finds no slot."""
-    recover, recoveries = BucketStore._recover, list[int]()
+    recover, recoveries = BucketStore.recover, list[int]()
 
     def counted(store: BucketStore, stream: Any) -> None:
         recoveries.append(1)
         recover(store, stream)
 
-    monkeypatch.setattr(BucketStore, "_recover", counted)
+    monkeypatch.setattr(BucketStore, "recover", counted)
     made, held, rng = table(), dict[int, int](), np.random.default_rng(seed)
     for step in range(40):
         keys, values = batch(rng)

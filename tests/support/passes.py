@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest import mock
 
-from warphash.storage.quotient import array, passes, store
+from warphash.storage.quotient import array, passes
+from warphash.storage.update import transaction
 
 __all__ = ["in_one_launch", "in_passes"]
 
@@ -35,7 +36,7 @@ def in_passes(
             _FEW_FOR_A_BUCKET=0,
             _MOST_FOR_A_BUCKET=0,
         ),
-        mock.patch.multiple(store, SPARE_ELEMENTS=8),
+        mock.patch.object(transaction, "LISTED_BYTES", 4 * 8),
         mock.patch.multiple(
             passes,
             _FEWEST_ELEMENTS=1,
@@ -61,6 +62,6 @@ def in_one_launch(spare: int = 8) -> Iterator[None]:
     of_array = {"_FEW_FOR_A_BUCKET": 1000, "_MOST_FOR_A_BUCKET": 0, "_ERASES_FOR_A_RANGE": 1 << 20}
     with (
         mock.patch.multiple(array, SPARE_ELEMENTS=spare, **of_array),
-        mock.patch.multiple(store, SPARE_ELEMENTS=spare),
+        mock.patch.object(transaction, "LISTED_BYTES", 4 * spare),
     ):
         yield

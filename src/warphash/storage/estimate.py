@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from ..runtime.abi import FingerprintBatch, SampleBatch, StoredRows
 from ..runtime.source import ROWS, SKETCH
+from .batch import Batch
 from .lookup import launch_find
 from .random_words import random_words
 from .storage import Store
@@ -44,13 +45,11 @@ _REGISTERS = 1 << 13
 """Of a sketch; ``kSketchBits`` in ``kernels/rows``."""
 
 
-def estimate_new_keys(store: Store, keys: int, n: int, room: int = 0, stream: Any = None) -> int:
-    """Estimate how many different keys of a batch are not in the store. Waits.
+def estimate_new_keys(store: Store, batch: Batch, room: int = 0) -> int:
+    """Estimate how many different keys of a batch are not in the store. Waits, unless the keys are unique.
 
     Parameters
     ----------
-    keys
-        Address of ``n`` words.
     room
         New keys that change nothing: if there are no more, the estimate need not be near.
 
@@ -59,6 +58,9 @@ def estimate_new_keys(store: Store, keys: int, n: int, room: int = 0, stream: An
     MemoryError
         If there is no room for the sample or the sketch. The store is as it was.
     """
+    keys, n, stream = batch.keys, batch.n, batch.stream
+    if batch.unique:
+        return n
     absent = n
     if store.size:
         absent = math.ceil(_absent_share(store, keys, n, stream) * n)

@@ -20,7 +20,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from ...designs.base import Design
 from ...runtime.abi import (
@@ -48,31 +47,16 @@ from ..result_slot import ResultSlot
 from ..scratch import CLAIMED_ELEMENTS, Elements, Scratch, Workbench, pieces
 from ..snapshots import Snapshot
 from ..storage import MemoryUse, Outcome
+from ..update.pairs import Pairs
 
 __all__ = ["BucketArray", "Pairs"]
 
 
-class Pairs(NamedTuple):
-    """Pairs on the host: words of keys, and of values, or None without values."""
+class Saved(NamedTuple):
+    """A copy of the slots, and the constants of that time."""
 
-    keys: npt.NDArray[Any]
-    values: npt.NDArray[Any] | None
-
-    @classmethod
-    def none(cls, spec: KernelSpec) -> Pairs:
-        """No pairs of a layout."""
-        words = np.empty(0, f"V{spec.word_bytes}" if spec.in_place else f"u{spec.word_bytes}")
-        return cls(words, words if spec.value_word_bytes else None)
-
-    def where(self, which: npt.NDArray[np.bool_]) -> Pairs:
-        """Some of the pairs."""
-        return Pairs(self.keys[which], None if self.values is None else self.values[which])
-
-    def with_others(self, others: Pairs) -> Pairs:
-        """These pairs and others of the same type."""
-        if self.values is None or others.values is None:
-            return Pairs(np.concatenate([self.keys, others.keys]), None)
-        return Pairs(np.concatenate([self.keys, others.keys]), np.concatenate([self.values, others.values]))
+    table: Table
+    slots: Snapshot
 
 
 class BucketArray:
@@ -187,14 +171,14 @@ class BucketArray:
         self.table = self._describe()
         self.clear(stream)
 
-    def snapshot(self, stream: Any = None) -> Snapshot:
+    def snapshot(self, stream: Any = None) -> Saved:
         """A copy of the slots; on the host, if the device has no memory for one."""
-        return snapshots.take(self.engine, self._memory, stream)
+        return Saved(self.table, snapshots.take(self.engine, self._memory, stream))
 
-    def restore(self, table: Table, snapshot: Snapshot, stream: Any = None) -> None:
-        """Put back the slots of a `snapshot` and the constants of that time. Allocates nothing on the device."""
-        snapshots.put_back(self.engine, self._memory, snapshot, stream)
-        self.table, self.cleared, self.layout_is_open, self.displaced = table, True, False, None
+    def restore(self, saved: Saved, stream: Any = None) -> None:
+        """Put back what `snapshot` gave. Allocates nothing on the device."""
+        snapshots.put_back(self.engine, self._memory, saved.slots, stream)
+        self.table, self.cleared, self.layout_is_open, self.displaced = saved.table, True, False, None
 
     # ---- operations that change nothing
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:

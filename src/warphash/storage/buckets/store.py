@@ -1,17 +1,10 @@
 """The store of designs whose buckets lie in one array: how an update ends, when the array is replaced, and by what.
 
-What an update may leave undone, and what follows:
-
-1. All is placed: done.
-2. Pairs are displaced without a slot, or elements are unplaced. The displaced pairs are few: the first pair without a
-   slot keeps all other elements from displacing more. They are tried again in the same array, whose evictions then take
-   other ways; a table that is near the limit of its design succeeds so, and is not built anew. If that does not help, a
-   new array, larger or with other hash constants, takes over all pairs. Then the unplaced elements are tried again.
-3. The policy, or the memory, allows no more: the table becomes what it was, and `TableFull` is raised. Where the batch
-   could fail by its size, a snapshot was taken before it, and is put back. The same is done where the batch changes
-   values and the table has so few slots that a part of it can be full by chance (`policies.is_risky`). Any other batch
-   fails only with a freak of the hash constants. Then its keys are erased, which leaves room for the displaced
-   pairs, and the values that it has changed stay changed.
+An update is a `Transaction`. It may leave elements without a slot, and displaced pairs. The displaced pairs are few:
+the first pair without a slot keeps all other elements from displacing more. They are tried again in the same array,
+whose evictions then take other ways; a table that is near the limit of its design succeeds so, and is not built anew.
+If that does not help, a new array, larger or with other hash constants, takes over all pairs. If a batch is taken back
+by erasing its keys, the displaced pairs have room again.
 
 A large batch goes in the order of the parts of the table (`partition`). If the design compares the loads of buckets, it
 goes in two rounds: first all keys that have room in their first buckets, then the others (``buckets/insert.cuh``). A
@@ -22,9 +15,8 @@ puts pairs that find no slot with the displaced pairs, and `update` returns. The
 batch (`finish`) reads the outcome, and gives displaced pairs slots as after an interrupt. In a fuller table, this could
 take more memory than there is, and a later call would fail for it. Only tables that may grow leave batches.
 
-The recovery of an interrupted update (`storage.Recovery`) follows from this. With a snapshot, it is put back, and all
-keys of the batch are out. Without one, the displaced pairs are read from the array's scratch memory and placed, and the
-keys are counted anew. An array whose layout is open, or that was never cleared, had no keys before, and is cleared.
+The recovery of an update without a way back reads the displaced pairs from the array's scratch memory and places them,
+and counts the keys anew. An array whose layout is open, or that was never cleared, had no keys before, and is cleared.
 
 A build writes all slots of a table without keys. So the memory of a new or cleared table is cleared by the first call
 that is no build: until then, to clear the memory is the step of the recovery.
@@ -32,32 +24,28 @@ that is no build: until then, to clear the memory is the step of the recovery.
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import TableFull
-from ...runtime.abi import Flag, Op, Table
+from ...runtime.abi import Flag, Op
 from .. import policies
 from ..batch import COMBINING, Batch
-from ..estimate import seem_distinct, seem_new
+from ..estimate import estimate_new_keys, seem_distinct, seem_new
 from ..giving_up import not_placed_anew, slots_to_try, why_no_slot
 from ..growth import Growth
-from ..listed import Listed, list_unplaced
+from ..listed import Listed
 from ..partition import in_parts
 from ..resize_log import Cause, Resize
 from ..scratch import Elements, with_flags
-from ..shielded import shielded
-from ..snapshots import Snapshot
 from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind, resting
-from .array import BucketArray, Pairs
+from ..update.transaction import LISTED_BYTES, ArrayState, Transaction, erase, may_fail, way_back
+from .array import BucketArray, Saved
 
 __all__ = ["BucketStore"]
 
@@ -66,62 +54,6 @@ _TRIES_IN_PLACE = 64
 
 _TRIES_TO_PLACE = 4
 """How often displaced pairs are tried in one array before the array is replaced."""
-
-_LISTED_BYTES = 1 << 12
-"""Of host memory for a list of elements: to undo a batch where the device has no memory left."""
-
-
-class _State(NamedTuple):
-    """What a commit replaces.
-
-    Attributes
-    ----------
-    tombstones
-        Erased slots since the array was made (an upper bound: an insert may have taken some again).
-    vouched
-        Whether the table holds keys of a batch with ``unique``, which nobody has compared.
-    awaited
-        Elements of the batch that was left; 0 if there is none. The keys that it added are not counted yet.
-    """
-
-    array: BucketArray
-    size: int
-    tombstones: int
-    vouched: bool
-    awaited: int = 0
-
-
-class _Undo(NamedTuple):
-    """How to get back to the table before an update. ``snapshot`` is None for a table without keys."""
-
-    state: _State
-    table: Table
-    snapshot: Snapshot | None
-
-
-@dataclass
-class _Run:
-    """An update on its way.
-
-    Attributes
-    ----------
-    launch
-        Launches its kernels for the elements in a list, or for all, and counts the keys that they added.
-    batch
-        With room for its flags.
-    undo
-        The way back, if one was prepared.
-    displaced
-        Pairs that the last launch left without a slot; None before the first.
-    tried
-        Sets of hash constants, that of now included.
-    """
-
-    launch: Callable[[Listed | None], Outcome]
-    batch: Batch
-    undo: _Undo | None
-    displaced: int | None = None
-    tried: int = 1
 
 
 def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool) -> BucketStore:
@@ -160,16 +92,15 @@ class BucketStore:
         self._leaves = options.leaves and self.grows and not at_once
         self.seed = array.seed
         self.rebuilds = self.probes = self.inserted = 0
-        self.state = _State(array, 0, 0, False)
+        self.state: ArrayState[BucketArray] = ArrayState(array, 0)
         self.recovery = Recovery()
-        self._clear_later, self._recover_left = resting(BucketStore._clear, self), resting(BucketStore._recover, self)
+        self._clear_later, self._recover_left = resting(BucketStore._clear, self), resting(BucketStore.recover, self)
         if array.builds and not array.cleared:
             self.recovery.step = self._clear_later
         elif not array.cleared:
             array.clear(stream)
         self._new_share = 1.0  # of the elements of the last update
-        self._no_pairs = self._displaced = Pairs.none(array.spec)  # taken from the array's scratch memory
-        self._listed = array.engine.allocate_pinned(_LISTED_BYTES)
+        self.listed = array.engine.allocate_pinned(LISTED_BYTES)
 
     # ---- what the store is; nothing of it waits or changes anything
     @property
@@ -211,14 +142,15 @@ class BucketStore:
     def finish(self, stream: Any = None) -> None:
         if self.state.awaited:
             self._end(stream)
-        self.recovery.run(self.engine, stream)
+        if self.recovery.step is not None:
+            self.recovery.run(self.engine, stream)
 
     def _end(self, stream: Any) -> None:
         """Count the keys of the batch that was left. If it has displaced pairs, the recovery stays noted. Waits."""
-        array, size, tombstones, vouched, awaited = self.state
-        outcome = array.outcome(stream)
-        self.state = _State(array, size + outcome.changed, tombstones, vouched)
-        self._new_share = outcome.changed / awaited
+        state = self.state
+        outcome = state.array.outcome(stream)
+        self.state = state._replace(size=state.size + outcome.changed, awaited=0)
+        self._new_share = outcome.changed / state.awaited
         if outcome.complete:
             self.recovery.step = None
 
@@ -263,58 +195,46 @@ class BucketStore:
         if copies:
             batch = copies.batch
         batch, _own_flags = with_flags(self.engine, batch)
-        small = (fits or not (before.size or self._is_risky(n, op))) and before.array.is_one_launch(n)
-        if small and self._leaves and op not in COMBINING:
+        at_once = before.array.is_one_launch(n)
+        fits = fits or not (before.size or may_fail(before, batch, self.safe_load_factor))
+        if fits and at_once and self._leaves and op not in COMBINING:
             return self._leave(batch)
-        undo = self._undo(n, op, stream)
-        adds_up = op in COMBINING and undo is None and not before.array.is_one_launch(n)
-        if adds_up:
-            self.engine.fill(batch.flags, Flag.UNPLACED, n, stream)  # an interrupt needs the flags of all elements
+        undo = way_back(before, batch, self.safe_load_factor)
 
-        def launch(listed: Listed | None) -> Outcome:
-            array, size, tombstones, vouched, _ = self.state
-            outcome = array.update(
+        def launch(state: ArrayState[BucketArray], listed: Listed | None) -> Outcome:
+            outcome = state.array.update(
                 batch,
-                fresh=not size and not tombstones,
+                fresh=not state.size and not state.tombstones,
                 count_probes=self.counts_probes,
                 past_first=listed is not None and listed.past_first,
                 listed=listed,
             )
-            self.state = _State(array, size + outcome.changed, tombstones, vouched or unique)
-            if self.counts_probes:
-                self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
+            if outcome.displaced:
+                self._gather_displaced(stream)
             return outcome
 
         def settle() -> Listed | None:
             """Do the first round of a batch that goes in two; what is left for the second."""
-            array, size, tombstones, vouched, _ = self.state
-            if not (copies and array.has_two_rounds):
+            state = self.state
+            if not (copies and state.array.has_two_rounds):
                 return None
             self.engine.fill(batch.flags, Flag.UNPLACED, n, stream)
-            settled = array.settle(batch)
+            settled = state.array.settle(batch)
             if settled is None:
                 return None
             added, left = settled
-            self.state, run.displaced = _State(array, size + added, tombstones, vouched or unique), 0
+            self.state, update.launched = state._replace(size=state.size + added, vouched=state.vouched or unique), True
             return left
 
-        run = _Run(launch, batch, undo)
-        self.recovery.step = partial(self._put_back, undo) if undo else self._recover
+        update = Transaction(self, batch, undo, launch, counts_probes=self.counts_probes, at_once=at_once)
         try:
-            self._complete(run, settle())
-        except (TableFull, MemoryError) as error:
-            if run.displaced is None:  # no kernel was launched
-                self.recovery.step = None
-                raise
-            left = self._taken_back(run, before)
-            raise TableFull(f"{error}; the table is as it was", copies.originals(left) if copies else left) from error
-        except BaseException:
-            if adds_up:  # at the next call, the memory of the batch may be gone
-                shielded(partial(self._end_addition, run))
+            update.do(settle)
+        except TableFull as error:
+            if copies and error.keys is not None:
+                error.keys = copies.originals(error.keys)
             raise
         if copies:
             copies.flag(batch.flags, self.state.size - before.size)
-        self.recovery.step = None
         self._new_share = (self.state.size - before.size) / n
         self._keep_in_bounds(stream)
 
@@ -330,7 +250,7 @@ class BucketStore:
         if self.recovery.step is not self._clear_later:
             self.finish(batch.stream)
         if self.size:
-            if self._growth.surely_fits(self, n, self.tombstones) or not self._seem_new(batch):
+            if self._growth.surely_fits(self.size + n, self.slots, self.tombstones) or not self._seem_new(batch):
                 return False
         elif batch.flags and not batch.unique and not seem_distinct(self, batch.keys, n):
             return False
@@ -351,7 +271,7 @@ class BucketStore:
         stream, keeps = batch.stream, batch.op == Op.KEEP
         if self.recovery.step is not self._clear_later:
             self.finish(stream)
-        fits = self._growth.surely_fits(self, batch.n, self.tombstones)
+        fits = self._growth.surely_fits(self.size + batch.n, self.slots, self.tombstones)
         slots = None if fits else self._slots_ahead(batch)
         done = keeps and slots is not None and self._grown_with(slots, batch)
         if slots is not None and not done:
@@ -364,38 +284,14 @@ class BucketStore:
 
     def _leave(self, batch: Batch) -> None:
         """Launch a batch, and do not wait for it."""
-        array, size, tombstones, vouched, _ = self.state
+        array, size, tombstones, vouched, *_ = self.state
         self.recovery.step = self._recover_left
         try:
             array.begin(batch, adopts=True)
         except MemoryError:  # before the kernel was launched
             self.recovery.step = None
             raise
-        self.state = _State(array, size, tombstones, vouched or batch.unique, batch.n)
-
-    def _complete(self, run: _Run, listed: Listed | None) -> None:
-        """Launch a batch, or some elements of it, until each has a slot."""
-        batch = run.batch
-        for attempt in count(1):
-            outcome = run.launch(listed)
-            run.displaced = outcome.displaced
-            if outcome.complete:
-                return
-            listed = list_unplaced(self.engine, batch.flags, batch.n, batch.stream)
-            self._make_room(run, listed.n, attempt)
-
-    def _end_addition(self, run: _Run) -> None:
-        """Finish an interrupted batch that adds to values: all values of a key are added, or none.
-
-        The flags tell which elements the kernels have not come to. If they came to none, the batch is out.
-        """
-        batch = run.batch
-        self.finish(batch.stream)
-        listed = list_unplaced(self.engine, batch.flags, batch.n, batch.stream)
-        if listed.n < batch.n:
-            self.recovery.step = self._recover
-            self._complete(run, listed)
-            self.recovery.step = None
+        self.state = ArrayState(array, size, tombstones, vouched or batch.unique, batch.n)
 
     def _build(self, batch: Batch) -> bool:
         """Do a batch for a table without keys in one build, if all of it can be done so: whether it is done.
@@ -408,14 +304,14 @@ class BucketStore:
             return False
         if batch.flags and not batch.unique and not seem_distinct(self, batch.keys, n):
             return False
-        self.recovery.step = self._recover
+        self.recovery.step = self.recover
         outcome = None
         done = False
         with suppress(MemoryError):
             outcome = array.build(batch)
             done = outcome is not None and outcome.complete and self._flag_built(batch, outcome.changed)
         if outcome is not None and done:
-            self.state = _State(array, outcome.changed, 0, batch.unique)
+            self.state = ArrayState(array, outcome.changed, vouched=batch.unique)
         elif outcome is not None:
             array.cleared = False
         if array.cleared:
@@ -442,15 +338,7 @@ class BucketStore:
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
         self.finish(stream)
-        self.recovery.step = self._recover
-        try:
-            erased = self.state.array.erase(keys, n, flags, only, stream)
-        except MemoryError:  # before a kernel was launched
-            self.recovery.step = None
-            raise
-        state = self.state
-        self.state = state._replace(size=state.size - erased, tombstones=state.tombstones + erased)
-        self.recovery.step = None
+        erase(self, keys, n, flags, only, stream)
         self._keep_in_bounds(stream, erased=True)
 
     def clear(self, stream: Any = None) -> None:
@@ -458,7 +346,7 @@ class BucketStore:
         array = self.state.array
         if array.builds:
             array.cleared = False
-            self.state, self._displaced = _State(array, 0, 0, False), self._no_pairs
+            self.state = ArrayState(array, 0)
         else:
             self._clear(stream)
             self.recovery.step = None
@@ -466,7 +354,7 @@ class BucketStore:
     def _clear(self, stream: Any) -> None:
         array = self.state.array
         array.clear(stream)
-        self.state, self._displaced = _State(array, 0, 0, False), self._no_pairs
+        self.state = ArrayState(array, 0)
 
     def rebuild(self, keys: int, stream: Any = None) -> None:
         self.finish(stream)
@@ -484,7 +372,8 @@ class BucketStore:
                 with suppress(MemoryError, TableFull):  # the table is right as it is
                     self._replace(array.slots, Cause.ERASED, batch.stream)
             return None
-        slots = self._growth.slots_ahead(self, tombstones, batch, self._new_share)
+        estimate = partial(estimate_new_keys, self, batch)
+        slots = self._growth.slots_ahead(self.size, self.slots, tombstones, batch.n, self._new_share, estimate)
         return None if slots is None else max(slots, size)
 
     def _grown_with(self, slots: int, batch: Batch) -> bool:
@@ -493,7 +382,7 @@ class BucketStore:
         Only if each element adds a key, a build says what became of each. So it is tried if a sample of the batch has
         no key twice, and none that is in the table. The table stays as it is until the commit.
         """
-        (array, size, _, vouched, _), n = self.state, batch.n
+        (array, size, _, vouched, *_), n = self.state, batch.n
         if not size or self.counts_probes or not array.builds or size + n > self.safe_load_factor * slots:
             return False
         resize = Resize(self.design.name, array.slots, Cause.BATCH)
@@ -506,7 +395,7 @@ class BucketStore:
                 return False
             if batch.flags:
                 self.engine.fill(batch.flags, Flag.CHANGED, n, batch.stream)
-            self.state = _State(new, size + n, 0, vouched or batch.unique)
+            self.state = ArrayState(new, size + n, vouched=vouched or batch.unique)
             self.rebuilds, self._new_share = self.rebuilds + 1, 1.0
             resize.done(self.size, new.slots)
             return True
@@ -514,36 +403,34 @@ class BucketStore:
 
     def _keep_in_bounds(self, stream: Any, erased: bool = False) -> None:
         """Bring the load factor back within the bounds. Only an erase makes the table smaller."""
-        slots = self._growth.slots_after(self, erased)
+        slots = self._growth.slots_after(self.size, self.slots, erased)
         if slots is not None:
             with suppress(MemoryError, TableFull):  # the batch is done, and the table right as it is
                 self._replace(slots, Cause.BOUNDS, stream)
 
-    def _make_room(self, run: _Run, missing: int, attempt: int) -> None:
-        """Give all displaced pairs slots, in an array where the missing elements have a better chance."""
-        stream = run.batch.stream
-        self._gather_displaced(stream)
-        if attempt < self.attempts and run.displaced and self._place_displaced(stream):
+    def make_room(self, update: Transaction[BucketArray], missing: int) -> None:
+        """As `ArrayStore.make_room`: the displaced pairs get slots in the same array, or all pairs in another one."""
+        stream, attempt, tried = update.batch.stream, update.attempts, update.tried
+        if attempt < self.attempts and update.n_displaced and self._place_displaced(stream):
             return
         array, size, *_ = self.state
         slots = array.slots
-        if self.grows and (run.undo is not None or attempt >= self.attempts):
+        if self.grows and (update.undo is not None or attempt >= self.attempts):
             wanted = policies.slots_after_failure(size, missing, slots, self.load_factor)
-            slots = self._slots_to_try(wanted, slots, missing, run.tried)
-        elif run.tried >= self.attempts or (missing and size >= slots):
+            slots = self._slots_to_try(wanted, slots, missing, tried)
+        elif tried >= self.attempts or (missing and size >= slots):
             raise TableFull(
                 f"{size + missing:,} keys do not fit into {slots:,} slots of design {self.design.name!r} "
-                f"(tried {run.tried} sets of hash constants); allow on_full='grow', or give a larger capacity"
+                f"(tried {tried} sets of hash constants); allow on_full='grow', or give a larger capacity"
             )
         try:
             self._replace(slots, Cause.NO_SLOT, stream)
-            run.tried += self.state.array.seed - array.seed
         except MemoryError:
             # Displaced pairs have no slot to go back to. Where no key moves, the batch can be taken back.
-            if run.undo is not None or not self.design.moves_keys:
+            if update.undo is not None or not self.design.moves_keys:
                 raise
             self._rebuild_in_place(stream)
-            run.tried += 1
+            update.tried += 1
 
     def _gather_displaced(self, stream: Any) -> None:
         """Take the pairs that the last update displaced from the array's scratch memory."""
@@ -551,19 +438,19 @@ class BucketStore:
         if array.displaced is not None:
             pairs = array.displaced_pairs(stream)
             if len(pairs.keys):
-                self._displaced = pairs.with_others(self._displaced)
+                self.state = self.state._replace(displaced=pairs.with_others(self.state.displaced))
             array.displaced = None
 
     def _place_displaced(self, stream: Any) -> bool:
         """Place the displaced pairs in the array that displaced them, by other evictions; whether all have slots."""
         array = self.state.array
         for _ in range(_TRIES_TO_PLACE):
-            flags = self._insert_displaced(array, stream)
-            if flags is None:
-                self._displaced = self._no_pairs
+            pairs, flags = self.state.displaced, self._insert_displaced(array, stream)
+            if pairs is None or flags is None:
+                self.state = self.state._replace(displaced=None)
                 return True
-            left = self._displaced.where(flags == Flag.UNPLACED)
-            self._displaced = array.displaced_pairs(stream).with_others(left)
+            left = pairs.where(flags == Flag.UNPLACED)
+            self.state = self.state._replace(displaced=array.displaced_pairs(stream).with_others(left))
             array.displaced = None
         return False
 
@@ -573,8 +460,8 @@ class BucketStore:
         After an interruption, some may have slots already. Of the copies of a key that ``unique`` brought in, each is
         added: otherwise the count of keys would be wrong.
         """
-        pairs, engine = self._displaced, self.engine
-        if not len(pairs.keys):
+        pairs, engine = self.state.displaced, self.engine
+        if pairs is None or not len(pairs.keys):
             return None
         keys, flags = engine.from_host(pairs.keys, stream), engine.allocate(len(pairs.keys), stream)
         values = None if pairs.values is None else engine.from_host(pairs.values, stream)
@@ -594,8 +481,7 @@ class BucketStore:
         for attempt in count(1):
             new = self._moved(slots, seed + attempt, stream)
             if new is not None:
-                self.state = self.state._replace(array=new, tombstones=0)
-                self._displaced = self._no_pairs
+                self.state = self.state._replace(array=new, tombstones=0, displaced=None)
                 self.rebuilds += 1
                 resize.done(self.size, new.slots)
                 return
@@ -650,7 +536,7 @@ class BucketStore:
         piece = min(array.total_slots, 1 << 16)
         held = engine.allocate(piece * slot_bytes, stream)
         slots = engine.to_host(table.slots, np.uint8, array.nbytes, stream)
-        self.recovery.step = partial(self._put_slots_back, array, table, slots)
+        self.recovery.step = partial(self._put_slots_back, array, Saved(table, slots))
         for _ in range(_TRIES_IN_PLACE):
             array.rehash(stream)
             complete = True
@@ -660,74 +546,21 @@ class BucketStore:
                 rest = max(0, array.buckets - at // per_bucket)
                 complete = complete and array.migrate(held.ptr, len(some) // slot_bytes, rest, stream).complete
             if complete and self._insert_displaced(array, stream) is None:
-                self.recovery.step = self._recover
-                self._displaced = self._no_pairs
+                self.recovery.step = self.recover
+                self.state = self.state._replace(displaced=None)
                 self.rebuilds += 1
                 resize.done(self.size, array.slots)
                 return
-        array.restore(table, slots, stream)
-        self.recovery.step = self._recover
+        array.restore(Saved(table, slots), stream)
+        self.recovery.step = self.recover
         raise TableFull(
             f"{self.size:,} keys could not be placed anew in {array.slots:,} slots, "
             f"{why_no_slot(_TRIES_IN_PLACE, vouched=self.state.vouched)}"
         )
 
-    # ---- undoing, and recovery
-    def _is_risky(self, n: int, op: Op) -> bool:
-        """Whether a batch needs a way back."""
-        return policies.is_risky(self.size, n, self.slots, self.safe_load_factor, op != Op.KEEP)
-
-    def _undo(self, n: int, op: Op, stream: Any) -> _Undo | None:
-        """A way back for a batch that may not fit."""
-        if not self._is_risky(n, op):
-            return None
-        state = self.state
-        table = state.array.table
-        return _Undo(state, table, state.array.snapshot(stream) if state.size else None)
-
-    def _put_back(self, undo: _Undo, stream: Any) -> None:
-        """Make the table what it was."""
-        array = undo.state.array
-        if undo.snapshot is None:
-            array.clear(stream)
-        else:
-            array.restore(undo.table, undo.snapshot, stream)
-        self.state, self._displaced = undo.state, self._no_pairs
-
-    def _taken_back(self, run: _Run, before: _State) -> npt.NDArray[np.int64]:
-        """Take a batch back that does not fit: the numbers of its elements that found no slot."""
-        batch, stream = run.batch, run.batch.stream
-        done = self.engine.to_host(batch.flags, np.uint8, batch.n, stream)
-        added = np.flatnonzero(done == Flag.CHANGED)
-        if run.undo is not None:
-            self._put_back(run.undo, stream)
-            self.recovery.step = None
-        else:
-            self._gather_displaced(stream)
-            self._erase_added(batch.keys, batch.n, added, stream)
-            with suppress(TableFull, MemoryError):  # the next call tries again
-                self.finish(stream)
-            self.state = self.state._replace(vouched=before.vouched)
-        # As many new keys as pairs were left without a slot did not fit, even if these pairs are others.
-        displaced = min(run.displaced or 0, len(added))
-        return np.union1d(np.flatnonzero(done == Flag.UNPLACED), added[len(added) - displaced :])
-
-    def _erase_added(self, keys: int, n: int, added: npt.NDArray[np.int64], stream: Any) -> None:
-        """Erase the keys of some elements from the slots, and from the displaced pairs. Allocates no device memory."""
-        if len(self._displaced.keys):
-            ours = self.engine.to_host(keys, self._displaced.keys.dtype, n, stream)[added]
-            self._displaced = self._displaced.where(~np.isin(self._displaced.keys, ours))
-        memory: Any = (ctypes.c_uint32 * (_LISTED_BYTES // 4)).from_address(self._listed.ptr)
-        words = np.frombuffer(memory, np.uint32)
-        for at in range(0, len(added), len(words)):
-            some = added[at : at + len(words)]
-            words[: len(some)] = some
-            left = len(some)  # more than one launch takes only copies of a key, which ``unique`` brought in
-            while left > 0 and (erased := self.state.array.erase_listed(keys, self._listed.ptr, len(some), stream)):
-                left -= erased
-
-    def _recover(self, stream: Any) -> None:
-        """Make the table whole after an update without a snapshot: give slots to displaced pairs, and count all keys.
+    # ---- recovery
+    def recover(self, stream: Any) -> None:
+        """As `ArrayStore.recover`: give slots to displaced pairs, and count all keys.
 
         Raises
         ------
@@ -744,12 +577,12 @@ class BucketStore:
             if self.grows:
                 slots = self._slots_to_try(2 * slots, slots, 0, 0)
             self._replace(slots, Cause.INTERRUPT, stream)
-        size = self.state.array.scan(0, 0, 0, stream)
-        erased = max(0, self.size - size)
-        self.state = _State(self.array, size, self.tombstones + erased, vouched)
+        state, size = self.state, self.state.array.scan(0, 0, 0, stream)
+        tombstones = state.tombstones + max(0, state.size - size)
+        self.state = state._replace(size=size, tombstones=tombstones, vouched=vouched, awaited=0)
 
-    def _put_slots_back(self, array: BucketArray, table: Table, slots: npt.NDArray[np.uint8], stream: Any) -> None:
+    def _put_slots_back(self, array: BucketArray, saved: Saved, stream: Any) -> None:
         """Undo a rebuild in place."""
-        array.restore(table, slots, stream)
-        self.recovery.step = self._recover
-        self._recover(stream)
+        array.restore(saved, stream)
+        self.recovery.step = self.recover
+        self.recover(stream)

@@ -537,8 +537,7 @@ class ChainStore:
         size, slots, most = self._read(stream).size, self.slots, self._most_keys
         if size + n > most:
             with suppress(MemoryError):
-                surely_new = batch.unique or self.array.repeats
-                new = n if surely_new else estimate_new_keys(self, batch.keys, n, int(most) - size, stream)
+                new = n if self.array.repeats else estimate_new_keys(self, batch, int(most) - size)
                 if size + new > most:
                     slots = policies.slots_ahead(size + new, slots, self.load_factor, self.bounds)
                     self._replace(slots, max(size + new, self.array.keys), Cause.BATCH, stream)

@@ -52,7 +52,9 @@ from ..scratch import DeviceList, Elements, pieces, starts_of
 from ..snapshots import Snapshot
 from ..storage import MemoryUse, Outcome
 from ..uninterrupted import uninterrupted
-from .few import Adopted, FewUpdates
+from ..update.pairs import Pairs
+from ..update.transaction import LISTED_BYTES
+from .few import FewUpdates
 from .passes import Passes, plan_for
 
 __all__ = ["MOST_RANGE_BUCKETS", "SPARE_ELEMENTS", "Form", "QuotientArray", "form_for"]
@@ -94,9 +96,8 @@ _MOVED_BUCKETS = 1 << 20
 """Buckets that a scan reads at a time. Where memory is short, the pairs of no more buckets go to another array at a
 time."""
 
-SPARE_ELEMENTS = 1 << 10
+SPARE_ELEMENTS = LISTED_BYTES // 4
 """Of a batch for which an array always has memory: to undo a batch where the device has none left."""
-
 
 MOST_AWAITED = 4 * SPARE_ELEMENTS
 """Elements of updates that are under way, one behind another: the table has room to adopt so many pairs."""
@@ -383,7 +384,7 @@ class QuotientArray:
         assert self._few is not None
         return self._few.outcome(stream)
 
-    def adopted(self, stream: Any = None) -> Adopted | None:
+    def adopted(self, stream: Any = None) -> Pairs | None:
         """Copies of the pairs that were adopted, and not forgotten since; None before the first `begin`. Waits."""
         return None if self._few is None else self._few.adopted(stream)
 

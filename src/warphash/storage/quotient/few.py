@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...runtime.abi import FEW_REPORT_WORDS, FewBatch
 from ...runtime.engine import Engine, KernelSpec
@@ -14,14 +13,12 @@ from ..listed import Listed
 from ..result_slot import ResultSlot
 from ..scratch import starts_of
 from ..storage import Outcome
+from ..update.pairs import Pairs
 
-__all__ = ["ADOPTED", "Adopted", "FewUpdates"]
+__all__ = ["ADOPTED", "FewUpdates"]
 
 ADOPTED = FEW_REPORT_WORDS - 1
 """Word of the report: the number of adopted pairs."""
-
-Adopted = tuple[npt.NDArray[Any], npt.NDArray[Any] | None]
-"""Words of pairs that a table adopted: keys, and values if there are any."""
 
 
 class FewUpdates:
@@ -80,14 +77,17 @@ class FewUpdates:
         adopted, unplaced, changed, probes = self._result_slot.outcome(stream)
         return Outcome(changed, adopted, unplaced, probes)
 
-    def adopted(self, stream: Any) -> Adopted:
+    def adopted(self, stream: Any) -> Pairs:
         """Copies of the pairs that the table has adopted, until they are forgotten. Waits."""
         engine, spec, batch = self._engine, self._spec, self._batch
         n = int(engine.to_host(batch.report + 8 * ADOPTED, np.uint64, 1, stream)[0])
         keys = engine.to_host(self._keys, f"u{spec.word_bytes}", n, stream)
-        if not spec.value_word_bytes:
-            return keys, None
-        return keys, engine.to_host(batch.adopted_values, f"u{spec.value_word_bytes}", n, stream)
+        values = (
+            engine.to_host(batch.adopted_values, f"u{spec.value_word_bytes}", n, stream)
+            if spec.value_word_bytes
+            else None
+        )
+        return Pairs(keys, values)
 
     def forget(self, stream: Any) -> None:
         """Forget the adopted pairs."""

@@ -624,7 +624,7 @@ class SubtableStore:
         self.finish(stream)
         room = int(self.bounds[1] * _ONE_STEP * self.array.layout.slots) - self.size
         with suppress(MemoryError):
-            new = n if batch.unique else estimate_new_keys(self, batch.keys, n, room, stream)
+            new = estimate_new_keys(self, batch, room)
             if new > room:
                 slots = policies.slots_between_enlargements(
                     self.size + new, len(self.array.layout.sizes), self.bounds[1]

@@ -59,18 +59,25 @@ _PIECE_SLOTS = LAUNCH_ELEMENTS
 """Slots that a scan or a move walks over in one launch: whole words of every board."""
 
 
-class Saved(NamedTuple):
-    """Copies of the ticket board and, if an update may change values in place, of the slots."""
-
-    board: Snapshot
-    slots: Snapshot | None
-
-
 class Images(NamedTuple):
     """What some slots hold: their numbers, and the bytes of each."""
 
     slots: npt.NDArray[np.uint32]
     contents: npt.NDArray[np.uint8]
+
+
+class Saved(NamedTuple):
+    """Copies of the ticket board and, if an update may change values in place, of the slots.
+
+    Attributes
+    ----------
+    images
+        Of slots in a file, those whose values the update may change.
+    """
+
+    board: Snapshot
+    slots: Snapshot | None
+    images: Sequence[Images] = ()
 
 
 class TicketArray:
@@ -209,13 +216,13 @@ class TicketArray:
             snapshots.take(self.engine, self._slots.memory, stream) if slots else None,
         )
 
-    def restore(self, saved: Saved, images: Sequence[Images] = (), stream: Any = None) -> None:
+    def restore(self, saved: Saved, stream: Any = None) -> None:
         """Put back what `snapshot` and `images` gave. Allocates nothing on the device."""
         if saved.slots is not None:
             snapshots.put_back(self.engine, self._slots.memory, saved.slots, stream)
-        if images:
+        if saved.images:
             self.check_process()  # the slots are shared with the process that this one was forked from
-        for slots, contents in images:
+        for slots, contents in saved.images:
             self._mapped_bytes()[slots] = contents
         snapshots.put_back(self.engine, self._board, saved.board, stream)
         self._close_access()

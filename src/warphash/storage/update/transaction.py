@@ -1,0 +1,341 @@
+"""One update of a table whose pairs lie in one array, from its first kernel to its commit.
+
+The rule stands at the head of `storage.storage`; here it is programmed for every family with one array. What an update
+may leave undone, and what follows:
+
+1. Each element has a slot: the update is committed.
+2. Some elements have no slot. The store makes room in its own way (`ArrayStore.make_room`), mostly by a new array that
+   takes over all pairs. Then these elements are launched again.
+3. The policy, or the memory, allows no more room: the table becomes what it was, and `TableFull` is raised. Where the
+   batch could fail by its size, a copy of the slots was made before it (`Undo`), and is put back. Any other batch fails
+   only with a freak of the hash constants. Then its keys are erased, and the values that it has changed stay changed.
+   If no kernel was launched, nothing is to be undone, and the refusal itself is raised.
+4. An interrupt comes. With a copy of the slots, the recovery puts the copy back, and all keys of the batch are out.
+   Without one, the store counts its keys anew (`ArrayStore.recover`): each element was done, or not. That is not enough
+   for a batch that adds to values, of which all values of a key are added, or none. So such a batch is finished before
+   the interrupt comes out: the flags tell which elements are left.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import TableFull
+from ...runtime.abi import Flag, Op
+from ...runtime.engine import Buffer, Engine
+from .. import policies
+from ..batch import COMBINING, Batch
+from ..listed import Listed, list_unplaced
+from ..scratch import Elements
+from ..shielded import shielded
+from ..storage import Outcome, Recovery
+from .pairs import Pairs
+
+__all__ = [
+    "LISTED_BYTES",
+    "ArrayState",
+    "ArrayStore",
+    "Launch",
+    "Transaction",
+    "Undo",
+    "erase",
+    "may_fail",
+    "put_back",
+    "way_back",
+]
+
+LISTED_BYTES = 1 << 12
+"""Of host memory for a list of elements: to undo a batch where the device has no memory left."""
+
+
+class Array(Protocol):
+    """The array of a family, as a transaction sees it."""
+
+    @property
+    def seed(self) -> int: ...
+    @property
+    def slots(self) -> int: ...
+    def clear(self, stream: Any = None) -> None: ...
+    def restore(self, saved: Any, stream: Any = None) -> None: ...
+    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int: ...
+
+
+class CopiedArray(Array, Protocol):
+    """An array whose copy for a way back does not depend on the batch."""
+
+    def snapshot(self, stream: Any = None) -> Any: ...
+
+
+A = TypeVar("A", bound=Array)
+C = TypeVar("C", bound=CopiedArray)
+
+
+class ArrayState(NamedTuple, Generic[A]):
+    """What a commit replaces.
+
+    Attributes
+    ----------
+    array
+        The memory that holds the pairs, and the kernels' launches.
+    size
+        Keys in it.
+    tombstones
+        Erased slots since the array was made (an upper bound: an insert may have taken some again).
+    vouched
+        Whether the table holds keys of a batch with unique keys, which nobody has compared.
+    awaited
+        Elements of the batches that were left; 0 if there are none. The keys that they added are not counted yet.
+    displaced
+        Pairs of the table that have no slot, until the update or its recovery has placed them; None for none.
+    """
+
+    array: A
+    size: int
+    tombstones: int = 0
+    vouched: bool = False
+    awaited: int = 0
+    displaced: Pairs | None = None
+
+
+class Undo(NamedTuple, Generic[A]):
+    """How to get back to the table before an update. ``saved`` is a copy of the slots, None if there were no keys."""
+
+    state: ArrayState[A]
+    saved: Any
+
+
+class ArrayStore(Protocol[A]):
+    """What a transaction needs of its store.
+
+    Attributes
+    ----------
+    listed
+        `LISTED_BYTES` of pinned memory, for the array's ``erase_listed``; None if each batch that may fail has a way
+        back.
+    probes, inserted
+        As of a `Store`.
+    """
+
+    engine: Engine
+    state: ArrayState[A]
+    recovery: Recovery
+    probes: int
+    inserted: int
+
+    @property
+    def listed(self) -> Buffer | None: ...
+    def finish(self, stream: Any = None) -> None: ...
+    def make_room(self, update: Transaction[A], missing: int) -> None:
+        """Give the missing elements of a batch a better chance, and displaced pairs slots.
+
+        Raises
+        ------
+        TableFull, MemoryError
+            If nothing is allowed that would help.
+        """
+
+    def recover(self, stream: Any) -> None:
+        """Make the table whole after an update without a way back."""
+
+
+Launch = Callable[[ArrayState[A], Listed | None], Outcome]
+"""Launches the kernels of a batch for the elements in a list, or for all. Pairs that are left without a slot become
+`ArrayState.displaced`."""
+
+
+class Transaction(Generic[A]):
+    """An update on its way. Its caller holds the table's lock, and has prepared what the batch can need.
+
+    Parameters
+    ----------
+    batch
+        With room for its flags.
+    undo
+        The way back, if the batch may fail by its size.
+    launch
+        Waits, and raises `MemoryError` before its first kernel alone.
+    counts_probes
+        The store counts what updates read.
+    at_once
+        The batch is one launch, which nothing stops half way.
+
+    Attributes
+    ----------
+    launched
+        Whether a kernel may have changed the table.
+    attempts, tried
+        Launches of the batch; sets of hash constants under which it has failed, that of now included.
+    n_displaced
+        Pairs that the last launch left without a slot.
+    """
+
+    def __init__(
+        self,
+        store: ArrayStore[A],
+        batch: Batch,
+        undo: Undo[A] | None,
+        launch: Launch[A],
+        *,
+        counts_probes: bool = False,
+        at_once: bool = False,
+    ) -> None:
+        self.batch, self.undo = batch, undo
+        self.launched, self.attempts, self.tried, self.n_displaced = False, 0, 1, 0
+        self._store, self._launch, self._counts_probes = store, launch, counts_probes
+        self._ends_sums = batch.op in COMBINING and undo is None and not at_once
+
+    def do(self, begin: Callable[[], Listed | None] = lambda: None) -> None:
+        """Do the batch, or take it back.
+
+        Parameters
+        ----------
+        begin
+            Does a first round of the batch; what is left for the launches that follow, None for all.
+
+        Raises
+        ------
+        TableFull
+            The table is as it was; ``keys`` are the numbers of the elements without a slot.
+        MemoryError
+            No kernel was launched.
+        """
+        store, batch = self._store, self.batch
+        before, resting = store.state, store.recovery.step
+        if self._ends_sums:  # an interrupt needs the flags of all elements
+            store.engine.fill(batch.flags, Flag.UNPLACED, batch.n, batch.stream)
+        store.recovery.step = partial(put_back, store, self.undo) if self.undo else store.recover
+        try:
+            self.complete(begin())
+        except (TableFull, MemoryError) as error:
+            if not self.launched:
+                store.recovery.step = resting
+                raise
+            raise TableFull(f"{error}; the table is as it was", self._take_back(before)) from error
+        except BaseException:
+            if self._ends_sums:  # at the next call, the memory of the batch may be gone
+                shielded(self._end_sums)
+            raise
+        store.recovery.step = None
+
+    def complete(self, listed: Listed | None = None) -> None:
+        """Launch the batch, or some elements of it, until each has a slot. The caller has noted the recovery.
+
+        Raises
+        ------
+        TableFull, MemoryError
+            If some elements have no slot. Others may have.
+        """
+        store, batch = self._store, self.batch
+        while not self._launched(listed).complete:
+            listed = list_unplaced(store.engine, batch.flags, batch.n, batch.stream)
+            seed = store.state.array.seed
+            store.make_room(self, listed.n)
+            self.tried += store.state.array.seed - seed
+
+    def _launched(self, listed: Listed | None) -> Outcome:
+        """Launch the batch once, and commit what it has done."""
+        store = self._store
+        outcome = self._launch(store.state, listed)
+        self.launched, self.attempts, self.n_displaced = True, self.attempts + 1, outcome.displaced
+        array, size, tombstones, vouched, _, displaced = store.state
+        store.state = ArrayState(
+            array, size + outcome.changed, tombstones, vouched or self.batch.unique, displaced=displaced
+        )
+        if self._counts_probes:
+            store.probes, store.inserted = store.probes + outcome.probes, store.inserted + outcome.changed
+        return outcome
+
+    def _end_sums(self) -> None:
+        """Finish an interrupted batch that adds to values, unless the kernels came to no element: then it is out."""
+        store, batch = self._store, self.batch
+        store.finish(batch.stream)
+        listed = list_unplaced(store.engine, batch.flags, batch.n, batch.stream)
+        if listed.n < batch.n:
+            store.recovery.step = store.recover
+            self.complete(listed)
+            store.recovery.step = None
+
+    def _take_back(self, before: ArrayState[A]) -> npt.NDArray[np.int64]:
+        """Take the batch back: the numbers of its elements that found no slot."""
+        store, batch = self._store, self.batch
+        done = store.engine.to_host(batch.flags, np.uint8, batch.n, batch.stream)
+        added = np.flatnonzero(done == Flag.CHANGED)
+        if self.undo is not None:
+            put_back(store, self.undo, batch.stream)
+            store.recovery.step = None
+        else:
+            self._erase(added)
+            with suppress(TableFull, MemoryError):  # the next call tries again
+                store.finish(batch.stream)
+            store.state = store.state._replace(vouched=before.vouched)
+        # As many new keys as pairs were left without a slot did not fit, even if these pairs are others.
+        others = len(added) - min(self.n_displaced, len(added))
+        return np.union1d(np.flatnonzero(done == Flag.UNPLACED), added[others:])
+
+    def _erase(self, added: npt.NDArray[np.int64]) -> None:
+        """Erase the keys of some elements, wherever they are. Allocates no device memory."""
+        store, batch = self._store, self.batch
+        displaced = store.state.displaced
+        if displaced is not None:
+            ours = store.engine.to_host(batch.keys, displaced.keys.dtype, batch.n, batch.stream)[added]
+            store.state = store.state._replace(displaced=displaced.where(~np.isin(displaced.keys, ours)))
+        held, array = store.listed, cast(Any, store.state.array)
+        assert held is not None, "a batch without a way back has failed"
+        memory: Any = (ctypes.c_uint32 * (LISTED_BYTES // 4)).from_address(held.ptr)
+        words = np.frombuffer(memory, np.uint32)
+        for at in range(0, len(added), len(words)):
+            some = added[at : at + len(words)]
+            words[: len(some)] = some
+            left = len(some)  # more than one launch takes only copies of a key, which unique keys were not
+            while left > 0 and (erased := array.erase_listed(batch.keys, held.ptr, len(some), batch.stream)):
+                left -= erased
+
+
+def may_fail(state: ArrayState[A], batch: Batch, safe_load_factor: float) -> bool:
+    """Whether a batch may fail by its size, so that it needs a way back."""
+    return policies.is_risky(state.size, batch.n, state.array.slots, safe_load_factor, batch.op != Op.KEEP)
+
+
+def way_back(state: ArrayState[C], batch: Batch, safe_load_factor: float) -> Undo[C] | None:
+    """The way back to a table as it is, if a batch may fail by its size; None for any other batch."""
+    if not may_fail(state, batch, safe_load_factor):
+        return None
+    return Undo(state, state.array.snapshot(batch.stream) if state.size else None)
+
+
+def put_back(store: ArrayStore[A], undo: Undo[A], stream: Any) -> None:
+    """Make the table what it was. Allocates nothing on the device."""
+    array = undo.state.array
+    if undo.saved is None:
+        array.clear(stream)
+    else:
+        array.restore(undo.saved, stream)
+    store.state = undo.state
+
+
+def erase(
+    store: ArrayStore[A], keys: int, n: int, flags: int, only: Elements, stream: Any, *, leaves_tombstones: bool = True
+) -> None:
+    """As `Store.erase`, of a store that is whole.
+
+    Raises
+    ------
+    MemoryError
+        No kernel was launched.
+    """
+    store.recovery.step = store.recover
+    try:
+        erased: int = store.state.array.erase(keys, n, flags, only, stream)
+    except MemoryError:
+        store.recovery.step = None
+        raise
+    state, tombstones = store.state, erased if leaves_tombstones else 0
+    store.state = state._replace(size=state.size - erased, tombstones=state.tombstones + tombstones)
+    store.recovery.step = None
