@@ -23,6 +23,7 @@ from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.abi import Op, kind_of
 from warphash.storage.batch import Batch
 from warphash.storage.quotient import array as quotient
+from warphash.storage.quotient import route
 from warphash.storage.quotient.array import MOST_RANGE_BUCKETS, form_for
 from warphash.storage.resize_log import Cause
 
@@ -38,14 +39,14 @@ def update_without_flags(table: Any, keys: Any, values: Any, op: Op) -> None:
 
 def launch_at_most(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a launch have no more elements than this, on any device."""
-    for limit in ("_LAUNCH_ELEMENTS", "_MOST_ELEMENTS"):
-        monkeypatch.setattr(quotient, limit, n)
+    for limit in ("LAUNCH_ELEMENTS", "MOST_ELEMENTS"):
+        monkeypatch.setattr(route, limit, n)
 
 
 def bring_to_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a GPU do no batch under locks of buckets."""
-    for limit in ("_FEW_FOR_A_BUCKET", "_MOST_FOR_A_BUCKET"):
-        monkeypatch.setattr(quotient, limit, 0)
+    for limit in ("FEW_FOR_A_BUCKET", "MOST_FOR_A_BUCKET"):
+        monkeypatch.setattr(route, limit, 0)
 
 
 def noted_launches(table: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -525,7 +526,7 @@ def test_a_batch_of_one_key_adds_it_once(device: str) -> None:
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_batch_of_several_launches_is_one_batch(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     launch_at_most(1100, monkeypatch)
-    monkeypatch.setattr(quotient, "_MOVED_BUCKETS", 100)
+    monkeypatch.setattr(route, "MOVED_BUCKETS", 100)
     table = made("u4", "u4", 7, device=device)
     keys = np.random.default_rng(3).permutation(np.arange(5000, dtype=np.uint32) % np.uint32(3000))
     added = table.upsert(keys, np.ones_like(keys), "add")
@@ -542,7 +543,7 @@ def test_a_batch_of_several_launches_is_one_batch(device: str, monkeypatch: pyte
 def test_where_a_gpu_is_short_of_memory_fewer_elements_are_brought(
     refused: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quotient, "_LAUNCH_ELEMENTS", 1300)
+    monkeypatch.setattr(route, "LAUNCH_ELEMENTS", 1300)
     keys = np.random.default_rng(3).permutation(np.arange(5000, dtype=np.uint32) % np.uint32(3000))
     table = made("u4", "u4", 8000, device="emulated")
     array, went = array_of(table), list[int]()
@@ -789,7 +790,7 @@ def test_pairs_that_fit_into_one_launch_move_in_one(device: str, monkeypatch: py
 def test_where_memory_is_short_pairs_move_in_smaller_pieces(
     device: str, refused: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quotient, "_MOVED_BUCKETS", 100)
+    monkeypatch.setattr(route, "MOVED_BUCKETS", 100)
     table, keys = made("u4", "u4", 7 * 500, device=device), np.arange(2000, dtype=np.uint32)
     add(table, keys)
     array, tried = array_of(table), list[int]()

@@ -29,6 +29,7 @@ from warphash.runtime.cuda.nvrtc import CompileError
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine
 from warphash.storage.quotient import array as quotient_array
+from warphash.storage.quotient import route
 from warphash.storage.tickets import array as ticket_array
 
 Scenario = Callable[[Case, np.random.Generator], None]
@@ -212,7 +213,7 @@ def crowds_under_locks(case: Case, rng: np.random.Generator) -> None:
 
 def by_ranges(case: Case, rng: np.random.Generator) -> None:
     """Batches whose elements all come to the ranges of a quotient table, one by one."""
-    with mock.patch.multiple(quotient_array, _FEW_FOR_A_BUCKET=0, _MOST_FOR_A_BUCKET=0):
+    with mock.patch.multiple(route, FEW_FOR_A_BUCKET=0, MOST_FOR_A_BUCKET=0):
         for scenario in (copies_of_new_keys, sums_of_new_keys, hot_keys, evictions, builds, erased_and_inserted_again):
             scenario(case, rng)
 
@@ -316,7 +317,7 @@ def churned(case: Case, rng: np.random.Generator) -> None:
 
 def crowded_range(case: Case, rng: np.random.Generator) -> None:
     """Few keys for a table of several ranges, and one that most of the elements have."""
-    with mock.patch.object(quotient_array, "_MOST_FOR_A_BUCKET", 0):
+    with mock.patch.object(route, "MOST_FOR_A_BUCKET", 0):
         keys = pool(case, rng, 100)
         table, model = case.table(capacity=20_000, on_full="raise"), Model()
         for op in ("add", "max"):

@@ -24,7 +24,7 @@ from warphash.runtime.source import amalgamate, kernel_root
 from warphash.storage import partition, policies
 from warphash.storage.chains import node_pool
 from warphash.storage.quotient import array as quotient
-from warphash.storage.quotient import few, passes
+from warphash.storage.quotient import few, passes, route
 from warphash.storage.two_level import array as two_level
 
 pytestmark = pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
@@ -264,10 +264,10 @@ def test_tiles_of_a_partition(tmp_path: Path) -> None:
 
 def test_tiles_of_passes(tmp_path: Path) -> None:
     expected = {
-        "kPassTileBytes": passes.TILE_BYTES,
-        "kMostBins": passes.MOST_BINS,
-        "kMostRanges": passes.MOST_RANGES,
-        "kMostCountedBins": passes.MOST_COUNTED_BINS,
+        "kPassTileBytes": route.TILE_BYTES,
+        "kMostBins": route.MOST_BINS,
+        "kMostRanges": route.MOST_RANGES,
+        "kMostCountedBins": route.MOST_COUNTED_BINS,
         "kMostCounted": passes.MOST_COUNTED,
         "kRestoringThreads * kRestoringItems": passes.RESTORED,
     }
@@ -277,7 +277,7 @@ def test_tiles_of_passes(tmp_path: Path) -> None:
 
 def test_updates_of_few_elements(tmp_path: Path) -> None:
     text = '#define WARPHASH_EMULATED 1\n#include "quotient/gpu/few.cuh"\n'
-    assert differences(text, {"kMostFew": quotient.SPARE_ELEMENTS}, tmp_path) == {}
+    assert differences(text, {"kMostFew": route.SPARE_ELEMENTS}, tmp_path) == {}
 
 
 @pytest.mark.parametrize("family", ENTRIES)

@@ -22,7 +22,7 @@ from support.types import Array
 from warphash import HashMap, TableFull
 from warphash.runtime.devices import engine_for
 from warphash.storage.policies import is_risky
-from warphash.storage.quotient import array as quotient
+from warphash.storage.quotient import route
 
 VERBS: dict[str, Callable[[Any, Array], Any]] = {
     "insert": lambda table, keys: table.insert(keys, keys + 1000),
@@ -82,7 +82,7 @@ def test_old_values_come_back(design: str, capacity: int, held: int, n: int, dev
     batch = np.arange(held - n // 2, held - n // 2 + n, dtype=np.uint64)  # half of it is there
     with (
         in_passes() if design == "quotient_cuckoo" else nullcontext(),
-        mock.patch.object(quotient, "_LAUNCH_ELEMENTS", 32),
+        mock.patch.object(route, "LAUNCH_ELEMENTS", 32),
     ):
         makes = (partial(HashMap, "u8", "u8", seed=seed, **options) for seed in range(1000))
         found = list(islice((make for make in makes if finds_no_slot(make, held, batch, verb)), 3))

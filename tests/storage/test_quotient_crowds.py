@@ -20,6 +20,7 @@ from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
 from warphash.storage import aggregate
 from warphash.storage.quotient import array as quotient
+from warphash.storage.quotient import route
 
 DEVICES = one_of_each("emulated", "cuda")
 TYPES = [(*types, slots) for types, slots in SLOTS.items()]
@@ -102,7 +103,7 @@ def test_every_element_counts(device: str, key: str, value: str | None, slots: i
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_batch_of_several_launches(device: str) -> None:
     """The lists of a launch are done with before the next one."""
-    with in_passes(64), mock.patch.multiple(quotient, _MOST_ELEMENTS=15_000, _LAUNCH_ELEMENTS=15_000):
+    with in_passes(64), mock.patch.multiple(route, MOST_ELEMENTS=15_000, LAUNCH_ELEMENTS=15_000):
         assert check_verbs("u4", "u4", 7, device, batch("half", 40_000, "u4"))
 
 
@@ -166,9 +167,9 @@ def with_small_crowds(source: str) -> str:
 class TestFaults:
     @pytest.fixture(autouse=True)
     def crowds(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        engine, none_of_few = EmulatedEngine(with_small_crowds), {"_MOST_FOR_A_BUCKET": 0, "_FEW_FOR_A_BUCKET": 0}
+        engine, none_of_few = EmulatedEngine(with_small_crowds), {"MOST_FOR_A_BUCKET": 0, "FEW_FOR_A_BUCKET": 0}
         monkeypatch.setattr(emulated, "engine", lambda: engine)
-        with mock.patch.multiple(quotient, SPARE_ELEMENTS=8, **none_of_few):
+        with mock.patch.multiple(route, SPARE_ELEMENTS=8, **none_of_few):
             yield
 
     @pytest.mark.parametrize("lines", ["some", pytest.param("more", marks=pytest.mark.slow)])
@@ -202,7 +203,7 @@ def disorder(plant: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> bool:
     with ExitStack() as stack:
         if seed % 2:
             stack.enter_context(in_passes(8))
-        stack.enter_context(mock.patch.multiple(quotient, _MOST_FOR_A_BUCKET=0, _FEW_FOR_A_BUCKET=0))
+        stack.enter_context(mock.patch.multiple(route, MOST_FOR_A_BUCKET=0, FEW_FOR_A_BUCKET=0))
         try:
             assert check_verbs("u4", "u4", 7, "emulated", batch(BATCHES[seed % len(BATCHES)], 4000, "u4"))
         except (AssertionError, EmulationError, IndexError):

@@ -15,6 +15,7 @@ from support.refusals import refusing
 from warphash import TableFull
 from warphash.storage.batch import Batch
 from warphash.storage.quotient import array as quotient
+from warphash.storage.quotient import route
 
 DEVICES = one_of_each("emulated", "cuda")
 
@@ -22,7 +23,7 @@ DEVICES = one_of_each("emulated", "cuda")
 @pytest.fixture(autouse=True)
 def no_update_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no update be one launch to its end: `test_quotient_few` is about these."""
-    monkeypatch.setattr(quotient, "_MOST_FOR_A_BUCKET", 0)
+    monkeypatch.setattr(route, "MOST_FOR_A_BUCKET", 0)
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -22,9 +22,10 @@ from warphash.runtime.abi import LISTS_BYTES, QuotientBatch
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
 from warphash.storage.batch import Batch
-from warphash.storage.quotient import array as quotient
 from warphash.storage.quotient import passes as module
-from warphash.storage.quotient.passes import MOST_BINS, MOST_COUNTED_BINS, MOST_RANGES, Passes, plan_for
+from warphash.storage.quotient import route
+from warphash.storage.quotient.passes import Passes
+from warphash.storage.quotient.route import MOST_BINS, MOST_COUNTED_BINS, MOST_RANGES, Facts, plan_for
 from warphash.storage.reports import read_report, zeroed_report
 
 DEVICES = one_of_each("emulated", "cuda")
@@ -54,7 +55,7 @@ class Brought:
 
     def __init__(self, array: Any, keys: Any, values: Any, flagged: bool) -> None:
         engine, n, self.array = array.engine, len(keys), array
-        plan = plan_for(engine, array.spec, array.ranges, n)
+        plan = plan_for(array._facts, n)
         assert plan is not None and plan.parts <= MOST_BINS and 1 << plan.shift <= MOST_RANGES
         self.held = [engine.from_host(column) for column in (keys, values) if column is not None]
         self.passes = Passes(engine, array.spec, plan, flagged)
@@ -133,7 +134,7 @@ def test_all_elements_come_to_their_ranges(
 def test_more_ranges_than_a_block_counts(device: str, key: str, value: str, ranges: int) -> None:
     with in_passes(counted_bins=MOST_COUNTED_BINS, slices=2):
         array = with_ranges(key, value, ranges, device)
-        plan = plan_for(array.engine, array.spec, ranges, 4000)
+        plan = plan_for(array._facts._replace(ranges=ranges), 4000)
         assert plan and not plan.counts_parts and plan.slices == 1 + (ranges > MOST_COUNTED_BINS)
         check_batches(array, key, value, 4000)
 
@@ -251,7 +252,7 @@ def test_a_batch_in_passes_grows_a_table_or_is_taken_back(device: str) -> None:
 
 
 def test_a_batch_in_passes_of_several_launches(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quotient, "_MOST_ELEMENTS", 1100)
+    monkeypatch.setattr(route, "MOST_ELEMENTS", 1100)
     keys = np.random.default_rng(3).permutation(np.arange(5000, dtype=np.uint32) % np.uint32(3000))
     with in_passes(64):
         table = made("u4", "u4", 7, device, load_factor=0.7)
@@ -262,38 +263,12 @@ def test_a_batch_in_passes_of_several_launches(device: str, monkeypatch: pytest.
         table.check()
 
 
-def test_which_batches_go_in_passes() -> None:
-    spec = made("u4", "u4", 100, "cpu")._storage.store.array.spec
-    engine = mock.Mock(window_bytes=1)
-    plan = plan_for(engine, spec, 13_564, 50_000_000)
-    assert plan and (plan.shift, plan.parts, plan.tile, plan.tiles) == (7, 106, 4096, 12207 + 106)
-    plan = plan_for(engine, spec, 512, 1 << 16)
-    assert plan and (plan.shift, plan.parts, plan.tiles) == (0, 512, 0)
-    plan = plan_for(engine, spec, 513, 1 << 16)
-    assert plan and (plan.shift, plan.parts) == (5, 17)
-    plan = plan_for(engine, spec, 271_268, 1_000_000_000)
-    assert plan and (plan.shift, plan.parts) == (9, 530) and plan.counts_parts
-    plan = plan_for(engine, spec, 1 << 19, 1 << 26)
-    assert plan and (plan.shift, plan.parts) == (9, MOST_BINS)
-    plan = plan_for(engine, spec, 1 << 20, 1 << 26)
-    assert plan and (1 << plan.shift, plan.parts) == (MOST_BINS, MOST_BINS)
-    assert not plan.scatters and plan_for(engine, spec, 1 << 20, (1 << 26) - 1) is None
-    plan = plan_for(engine, spec, 3_041_114, 1 << 25)  # a table of 100 GB
-    assert plan and plan.scatters and plan.counts_parts and (plan.shift, plan.parts) == (13, 372)
-    plan = plan_for(engine, spec, 1 << 23, 1 << 26)
-    assert plan and plan.scatters and plan.parts == MOST_BINS
-    assert plan_for(engine, spec, (1 << 23) + 1, 1 << 28) is None  # more ranges than all parts can have
-    assert plan_for(engine, spec, 3_041_114, 24_000_000) is None
-    assert plan_for(engine, spec, 1, (1 << 16) - 1) is None and plan_for(engine, spec, 13_564, 800_000) is None
-    assert plan_for(mock.Mock(window_bytes=0), spec, 512, 1 << 20) is None  # a CPU
-
-
 def test_the_share_of_a_block_that_counts() -> None:
     spec = made("u4", "u4", 100, "cpu")._storage.store.array.spec
     engine = mock.Mock(window_bytes=1, lanes=132 * 2048)
 
     def share(n: int) -> int:
-        plan = plan_for(engine, spec, 1000, n)
+        plan = plan_for(Facts(True, 32_000, 1000, 4, 8), n)
         assert plan
         return Passes(engine, spec, plan, False)._share(n)
 
@@ -326,7 +301,7 @@ class TestEmulated:
     def test_where_memory_is_short_fewer_elements_go_in_a_launch(
         self, refused: int, passes: list[int], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(quotient, "_LAUNCH_ELEMENTS", 1000)
+        monkeypatch.setattr(route, "LAUNCH_ELEMENTS", 1000)
         made_passes, bring, asked, went = Passes.__init__, Passes.bring, list[int](), list[int]()
 
         def refuse(self: Passes, engine: Any, *rest: Any) -> None:
@@ -354,7 +329,7 @@ class TestEmulated:
         assert went == 2 * passes
 
     def test_without_any_memory_nothing_is_launched(self) -> None:
-        with in_passes(64), mock.patch.object(quotient, "_LAUNCH_ELEMENTS", 1000):
+        with in_passes(64), mock.patch.object(route, "LAUNCH_ELEMENTS", 1000):
             table = made("u4", "u4", 7000, "emulated")
             array = table._storage.store.array
             rows = array.engine.from_host(np.arange(3000, dtype=np.uint32))
@@ -369,13 +344,13 @@ class TestEmulated:
     @pytest.mark.parametrize("lines", ["some", pytest.param("more", marks=pytest.mark.slow)])
     def test_an_interrupted_upsert_adds_all_values_of_a_key_or_none(self, lines: str) -> None:
         scenario = Repeating(FAMILIES["quotients"], VERBS["upsert"], "emulated")
-        with in_passes(), mock.patch.object(quotient, "_MOST_ELEMENTS", 64):
+        with in_passes(), mock.patch.object(route, "MOST_ELEMENTS", 64):
             check_harmless(interrupts(scenario, every=31 if lines == "some" else 5))
 
     @pytest.mark.parametrize("lines", ["some", pytest.param("more", marks=pytest.mark.slow)])
     @pytest.mark.parametrize("verb", ["insert", "assign", "erase", "reserve", "shrink"])
     def test_a_fault_leaves_the_table_whole(self, verb: str, lines: str) -> None:
-        with in_passes(), mock.patch.object(quotient, "_LAUNCH_ELEMENTS", 32):
+        with in_passes(), mock.patch.object(route, "LAUNCH_ELEMENTS", 32):
             for scenario in scenarios("emulated", ["quotients"], [verb]):
                 check_harmless(all_faults(scenario, every=31 if lines == "some" else 5))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest import mock
 
-from warphash.storage.quotient import array, passes
+from warphash.storage.quotient import array, passes, route
 from warphash.storage.update import transaction
 
 __all__ = ["in_one_launch", "in_passes"]
@@ -29,25 +29,21 @@ def in_passes(
     of_a_part = {"MOST_BINS": 2, "MOST_RANGES": 16} if scatter else {}
     with (
         mock.patch.multiple(
-            array,
+            route,
             SPARE_ELEMENTS=8,
-            MOST_RANGE_BUCKETS=range_buckets,
-            _FEWEST_ALIKE=200,
-            _FEW_FOR_A_BUCKET=0,
-            _MOST_FOR_A_BUCKET=0,
-        ),
-        mock.patch.object(transaction, "LISTED_BYTES", 4 * 8),
-        mock.patch.multiple(
-            passes,
-            _FEWEST_ELEMENTS=1,
-            _FEWEST_PER_RANGE=0,
-            _FEWEST_PER_SCATTERED_RANGE=0,
-            _FEWEST_COUNTED=300,
-            _ONE_PASS_RANGES=one_pass_ranges,
+            FEW_FOR_A_BUCKET=0,
+            MOST_FOR_A_BUCKET=0,
+            FEWEST_ELEMENTS=1,
+            FEWEST_PER_RANGE=0,
+            FEWEST_PER_SCATTERED_RANGE=0,
+            ONE_PASS_RANGES=one_pass_ranges,
             MOST_COUNTED_BINS=counted_bins,
-            _MOST_SLICES={4: slices, 8: slices},
+            MOST_SLICES={4: slices, 8: slices},
             **of_a_part,
         ),
+        mock.patch.multiple(array, MOST_RANGE_BUCKETS=range_buckets, _FEWEST_ALIKE=200),
+        mock.patch.object(passes, "_FEWEST_COUNTED", 300),
+        mock.patch.object(transaction, "LISTED_BYTES", 4 * 8),
     ):
         yield
 
@@ -59,9 +55,9 @@ def in_one_launch(spare: int = 8) -> Iterator[None]:
     No update is one launch to its end. An array always has memory for ``spare`` elements. Tables have to be made
     inside.
     """
-    of_array = {"_FEW_FOR_A_BUCKET": 1000, "_MOST_FOR_A_BUCKET": 0, "_ERASES_FOR_A_RANGE": 1 << 20}
+    limits = {"FEW_FOR_A_BUCKET": 1000, "MOST_FOR_A_BUCKET": 0, "ERASES_FOR_A_RANGE": 1 << 20}
     with (
-        mock.patch.multiple(array, SPARE_ELEMENTS=spare, **of_array),
+        mock.patch.multiple(route, SPARE_ELEMENTS=spare, **limits),
         mock.patch.object(transaction, "LISTED_BYTES", 4 * spare),
     ):
         yield

@@ -93,7 +93,7 @@ def entries(launched: Any) -> list[str]:
 def held_locks(table: Any) -> Any:
     """The words of the locks of a table's buckets that are not 0: there are none between two kernels."""
     array = array_of(table)
-    words = array.engine.to_host(array._locks, np.uint32, -(-array.buckets // 32))
+    words = array.engine.to_host(array.table.counters + 8 * array.ranges, np.uint32, -(-array.buckets // 32))
     return words[words != 0]
 
 

@@ -53,28 +53,15 @@ from ..snapshots import Snapshot
 from ..storage import MemoryUse, Outcome
 from ..uninterrupted import uninterrupted
 from ..update.pairs import Pairs
-from ..update.transaction import LISTED_BYTES
+from . import route
 from .few import FewUpdates
-from .passes import Passes, plan_for
+from .passes import Passes
+from .route import Plan, Way
 
-__all__ = ["MOST_RANGE_BUCKETS", "SPARE_ELEMENTS", "Form", "QuotientArray", "form_for"]
+__all__ = ["MOST_RANGE_BUCKETS", "Form", "QuotientArray", "form_for"]
 
 MOST_RANGE_BUCKETS = 512
 """Of a range: ``kMostRangeBuckets``."""
-
-_IN_PLACE_SHARE = 128
-"""Elements for each range of a batch up to which ranges may be left in place."""
-
-_FEW_FOR_A_BUCKET = 1
-"""Elements for each bucket of a table up to which a batch may begin with one launch under locks, on a GPU."""
-
-_MOST_FOR_A_BUCKET = 5
-"""Elements for each bucket of a table up to which an update of up to `SPARE_ELEMENTS` is one launch, on a GPU. With
-more of them, most are not done under locks."""
-
-_ERASES_FOR_A_RANGE = 1
-"""Elements for each range of a table up to which an erase may be one launch. With more of them, the ranges make their
-filters anew more often than that launch has them do it, so absent keys read fewer lines."""
 
 _FEWEST_ALIKE = 1 << 22
 """Flags from which on the host asks whether all are alike: their way back takes longer than that."""
@@ -82,24 +69,10 @@ _FEWEST_ALIKE = 1 << 22
 _CROWD_THREADS = 256
 """Of a block that works on the elements of crowded ranges."""
 
-_LAUNCH_ELEMENTS = 1 << 26
-"""Most elements of a launch on a CPU: it has memory for a copy of each."""
-
-_MOST_ELEMENTS = 1 << 30
-"""Most elements of a launch on a GPU, where each launch goes over all ranges of the table that the elements go to. If
-the device has no memory for copies of so many, half as many go in a launch, down to `_LAUNCH_ELEMENTS`."""
-
 _BUILDING, _CHANGING = ("build", "find"), ("apply", "apply_in_place")
 """Kernels that follow passes; and a lookup, which mostly follows a build."""
 
-_MOVED_BUCKETS = 1 << 20
-"""Buckets that a scan reads at a time. Where memory is short, the pairs of no more buckets go to another array at a
-time."""
-
-SPARE_ELEMENTS = LISTED_BYTES // 4
-"""Of a batch for which an array always has memory: to undo a batch where the device has none left."""
-
-MOST_AWAITED = 4 * SPARE_ELEMENTS
+MOST_AWAITED = 4 * route.SPARE_ELEMENTS
 """Elements of updates that are under way, one behind another: the table has room to adopt so many pairs."""
 
 
@@ -136,14 +109,6 @@ class Form(NamedTuple):
     slots_per_bucket: int
     ranges: int
     range_buckets: int
-
-
-def _halves(n: int, enough: int) -> Iterator[int]:
-    """``n``, half of it, and so on: the last is no more than ``enough``."""
-    yield n
-    while n > enough:
-        n = -(-n // 2)
-        yield n
 
 
 def _launches(n: int, most: int, numbers: int) -> Iterator[tuple[int, int, int, int]]:
@@ -220,13 +185,15 @@ class QuotientArray:
         self.program = engine.program(self.spec)
         lock_bytes = 4 * -(-self.buckets // 32) if engine.window_bytes else 0
         self._beside_bytes = 8 * self.ranges + lock_bytes
-        self._spare_bytes = self._scratch_sizes(SPARE_ELEMENTS, True)
+        self._spare_bytes = self._scratch_sizes(route.SPARE_ELEMENTS, True)
         sizes = self._beside_bytes, 8 * REPORT_WORDS, *self._spare_bytes, LINE_BYTES * self.buckets
         _, report, *self._spare_starts, lines, end = starts_of(sizes)
         self._memory = engine.allocate(end, stream)  # one call of the driver, which takes microseconds
         self._counters = counters = self._memory.ptr
         self._report, self._lines = counters + report, _Lines(counters + lines, LINE_BYTES * self.buckets)
-        self._locks = counters + 8 * self.ranges if lock_bytes else 0
+        self._facts = route.Facts(
+            bool(engine.window_bytes), self.buckets, self.ranges, self.spec.word_bytes, self.spec.slot_bytes
+        )
         constants = draw_constants(random.Random(seed), family, spec.word_bytes)
         self.table = QuotientTable(
             slots=self._lines.ptr,
@@ -247,7 +214,7 @@ class QuotientArray:
     @cached_property
     def _spare(self) -> _Scratch:
         """Memory for `SPARE_ELEMENTS` elements that are brought one by one."""
-        return self._scratch_at(self._memory, self._spare_starts, self._spare_bytes, SPARE_ELEMENTS)
+        return self._scratch_at(self._memory, self._spare_starts, self._spare_bytes, route.SPARE_ELEMENTS)
 
     @property
     def nbytes(self) -> int:
@@ -308,8 +275,8 @@ class QuotientArray:
         self, first: int, buckets: int, room: int, out_keys: int, out_values: int, report: int, stream: Any
     ) -> None:
         """Copy the pairs of up to so many buckets behind those that ``report`` counts."""
-        for at in range(first, min(first + buckets, self.buckets), _MOVED_BUCKETS):
-            n = min(_MOVED_BUCKETS, first + buckets - at, self.buckets - at) * self.spec.slots_per_bucket
+        for at in range(first, min(first + buckets, self.buckets), route.MOVED_BUCKETS):
+            n = min(route.MOVED_BUCKETS, first + buckets - at, self.buckets - at) * self.spec.slots_per_bucket
             batch = QuotientBatch(n=n, first_bucket=at, report=report, room=room)
             batch.out_keys, batch.out_values = out_keys, out_values
             self.program.run("scan", self.table, batch, n, stream)
@@ -337,19 +304,20 @@ class QuotientArray:
             Before a kernel is launched.
         """
         walked = listed.n if listed else given.n
-        if self.is_few(walked):
+        way = route.way_of_update(self._facts, walked, is_blank=self._is_blank)
+        if way is Way.FEW:
             self.begin(given, listed=listed, count_probes=count_probes)
             return self.outcome(given.stream)
         numbers = listed.numbers.ptr if listed else 0
         fields = {"count_probes": count_probes, "unique": given.unique, "erases": 0}
-        if self._is_one_launch(walked):
+        if way is Way.ONE_LAUNCH:
             return self._launch_once("update_locked", given, walked, numbers, fields)
         scratch = self._scratch(walked, given.flags, listed is None, True, given.stream)
         return self._run(scratch, given, _launches(walked, scratch.n, numbers), fields)
 
     def is_few(self, n: int) -> bool:
         """Whether an update of ``n`` elements is one launch that leaves none."""
-        return bool(self._locks) and 0 < n <= min(SPARE_ELEMENTS, _MOST_FOR_A_BUCKET * self.buckets)
+        return route.way_of_update(self._facts, n, is_blank=self._is_blank) is Way.FEW
 
     def begin(
         self,
@@ -388,11 +356,6 @@ class QuotientArray:
         """Copies of the pairs that were adopted, and not forgotten since; None before the first `begin`. Waits."""
         return None if self._few is None else self._few.adopted(stream)
 
-    def _is_one_launch(self, n: int) -> bool:
-        """Whether a batch of ``n`` elements begins with one launch: they are few, and the table has pairs."""
-        few = self._locks and not self._is_blank and n <= _FEW_FOR_A_BUCKET * self.buckets
-        return bool(few) and plan_for(self.engine, self.spec, self.ranges, n) is None
-
     def _launch_once(self, entry: str, given: Batch, n: int, numbers: int, fields: Mapping[str, int]) -> Outcome:
         """Launch a kernel for all elements; those that it leaves, if any, go to their ranges. Waits.
 
@@ -409,7 +372,7 @@ class QuotientArray:
             Before a kernel is launched.
         """
         engine, stream = self.engine, given.stream
-        memory = engine.allocate(4 * n, stream) if n > SPARE_ELEMENTS else None
+        memory = engine.allocate(4 * n, stream) if n > route.SPARE_ELEMENTS else None
         left_out = memory.ptr if memory else self._spare.left  # which only a build needs
         batch = OneLaunchBatch(n=n, indices=numbers, report=self._report, left_out=left_out)
         batch.keys, batch.values, batch.out_flags = given.keys, given.values, given.flags
@@ -434,7 +397,8 @@ class QuotientArray:
             Before a kernel is launched, if ``only`` is no list on the host.
         """
         given = Batch(keys, 0, n, flags=flags, stream=stream)
-        if only is None and n <= _ERASES_FOR_A_RANGE * self.ranges and self._is_one_launch(n):
+        way = route.way_of_erase(self._facts, n, is_blank=self._is_blank, in_order=only is None)
+        if way is Way.ONE_LAUNCH:
             # Elements that are left are as wide as those of any batch that is not in passes.
             return self._launch_once("erase_alone", given, n, 0, self._erasing(self._spare)).changed
         # The length of a list on the device is not known here, so one launch has all of it.
@@ -464,9 +428,8 @@ class QuotientArray:
         """
         if self.engine.window_bytes and self._order == other._order:
             return self._take_over_lines(other, stream)
-        most = self._most_elements
-        share = other.buckets if size <= most else min(other.buckets, most // other.spec.slots_per_bucket)
-        *many, fewest = _halves(share, _MOVED_BUCKETS)
+        shares = route.shares_to_take_over(self._facts, size, other.buckets, other.spec.slots_per_bucket)
+        *many, fewest = shares
         for buckets in many:
             try:
                 return self._take_over(other, size, buckets, stream)
@@ -474,11 +437,6 @@ class QuotientArray:
                 if not self._is_blank:
                     raise
         return self._take_over(other, size, fewest, stream)
-
-    @property
-    def _most_elements(self) -> int:
-        """Of a launch."""
-        return _MOST_ELEMENTS if self.engine.window_bytes else _LAUNCH_ELEMENTS
 
     @property
     def _order(self) -> tuple[int, str, int]:
@@ -525,7 +483,7 @@ class QuotientArray:
             As of `scratch.pieces`.
         """
         engine, spec, batch, stream = self.engine, self.spec, scratch.batch, given.stream
-        builds = self._is_blank and not (fields["erases"] or fields["count_probes"])
+        builds = self._builds(fields["erases"] > 0, fields["count_probes"] > 0)
         if not self.cleared and not (builds and isinstance(scratch.memory, Passes)):
             self.clear(stream)
         batch.op, batch.kind = given.op, given.kind
@@ -557,7 +515,7 @@ class QuotientArray:
     def _go_directly(self, batch: QuotientBatch, left: int, stream: Any) -> Report:
         """Bring each element of a launch by itself, and apply them. The report of all launches so far."""
         run, n, indices, length = self.program.run, batch.n, batch.indices, batch.count
-        batch.left = left if self._builds(batch) else 0
+        batch.left = left if self._builds(batch.erases > 0, batch.count_probes > 0) else 0
         run("count", self.table, batch, n, stream)
         batch.indices, batch.count = 0, batch.report + WINNERS
         run("reserve", self.table, batch, min(n, self.ranges), stream)
@@ -635,7 +593,7 @@ class QuotientArray:
 
         It leaves crowded ranges, and ranges with many elements where most have few.
         """
-        builds = self._builds(batch)
+        builds = self._builds(batch.erases > 0, batch.count_probes > 0)
         self._is_blank = False
         blocks = min(batch.n, self.ranges)
         run = self.program.run_blocks
@@ -643,17 +601,15 @@ class QuotientArray:
             if not self.cleared:
                 blocks, batch.touched = self.ranges, 0
             run("build", self.table, batch, blocks, stream)
-        elif not self.engine.window_bytes or batch.n > _IN_PLACE_SHARE * blocks:
-            batch.heavy = 0
-            run("apply", self.table, batch, blocks, stream)
         else:
-            batch.heavy = batch.touched + 4 * blocks
-            run("apply_in_place", self.table, batch, blocks, stream)
+            entry = route.applies(self._facts, batch.n)
+            batch.heavy = batch.touched + 4 * blocks if entry == "apply_in_place" else 0
+            run(entry, self.table, batch, blocks, stream)
         return builds
 
-    def _builds(self, batch: QuotientBatch) -> bool:
-        """Whether a launch may build lines that have no trace of a key, and need not read them."""
-        return self._is_blank and not (batch.erases or batch.count_probes)
+    def _builds(self, erases: bool, counts_probes: bool) -> bool:
+        """As `route.builds`, of the next launch."""
+        return route.builds(is_blank=self._is_blank, erases=erases, counts_probes=counts_probes)
 
     def _scratch(
         self, n: int, flags: int, in_order: bool, valued: bool, stream: Any, *, whole: bool = False
@@ -669,23 +625,24 @@ class QuotientArray:
         whole
             One launch has all elements.
         """
-        if n <= SPARE_ELEMENTS:
+        if n <= route.SPARE_ELEMENTS:
             return self._spare
-        sizes = [n] if whole else list(_halves(min(n, self._most_elements), _LAUNCH_ELEMENTS))
-        needs = bool(flags), stream
-        for size in sizes:
-            plan = plan_for(self.engine, self.spec, self.ranges, size, valued=valued) if in_order else None
-            if plan:
-                self.program.expect(_BUILDING if self._is_blank else _CHANGING)
-                try:
-                    passes = Passes(self.engine, self.spec, plan, *needs)
-                except MemoryError:
-                    continue
-                return _Scratch(passes, QuotientBatch(report=self._report), size, plan.element_bytes)
-            if size > sizes[-1]:
-                with suppress(MemoryError):
-                    return self._scratch_for(size, *needs)
-        return self._scratch_for(sizes[-1], *needs)
+        ways = route.ways_to_ranges(self._facts, n, in_order=in_order, valued=valued, whole=whole)
+        *many, (fewest, _) = ways
+        for size, plan in many:
+            with suppress(MemoryError):
+                return (
+                    self._scratch_in_passes(plan, bool(flags), stream)
+                    if plan
+                    else self._scratch_for(size, bool(flags), stream)
+                )
+        return self._scratch_for(fewest, bool(flags), stream)
+
+    def _scratch_in_passes(self, plan: Plan, numbered: bool, stream: Any) -> _Scratch:
+        """Memory for launches whose elements are brought in passes; ``numbered`` as of `_scratch_for`."""
+        self.program.expect(_BUILDING if self._is_blank else _CHANGING)
+        passes = Passes(self.engine, self.spec, plan, numbered, stream)
+        return _Scratch(passes, QuotientBatch(report=self._report), plan.n, plan.element_bytes)
 
     def _scratch_for(self, n: int, numbered: bool, stream: Any) -> _Scratch:
         """Memory for launches of ``n`` elements that are brought one by one.

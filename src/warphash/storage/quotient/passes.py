@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...runtime.abi import RANGE_LISTS_BYTES, PassBatch, QuotientBatch, QuotientTable
 from ...runtime.engine import Engine, KernelSpec
 from ...runtime.source import partition
 from ..scratch import starts_of
+from .route import Plan
 
-__all__ = ["Passes", "Plan", "plan_for"]
+__all__ = ["Passes"]
 
-TILE_BYTES, MOST_BINS, MOST_RANGES, MOST_COUNTED_BINS, MOST_COUNTED = 32 << 10, 1024, 8192, 24576, 65535
-"""``kPassTileBytes``, ``kMostBins``, ``kMostRanges``, ``kMostCountedBins``, ``kMostCounted``."""
-
-_MOST_SLICES = {4: 1, 8: 2}
-"""Most slices of the ranges that are counted apart, by the bytes of a key. Each slice reads all keys, mostly from the
-cache. Slices gain nothing for keys of 4 bytes (docs/performance/quotient.md)."""
+MOST_COUNTED = 65535
+"""``kMostCounted``."""
 
 _COUNTING_THREADS, _ARRANGING_THREADS = 1024, 32
 """Threads of a block that counts, and for a part."""
@@ -25,81 +22,8 @@ _COUNTING_THREADS, _ARRANGING_THREADS = 1024, 32
 RESTORED = 2048
 """Flags that a block restores the order of."""
 
-_ONE_PASS_RANGES = 512
-"""Most ranges that one pass brings elements to: of 4,096 pairs of 4 + 4 bytes in a tile, 8 go to each range, two
-sectors of memory. More ranges take two passes."""
-
-_FEWEST_ELEMENTS = 1 << 16
-"""Of a batch that goes in passes: a smaller one takes the time of its launches, and these are up to four more. A
-guess, as the next one; no device has decided."""
-
-_FEWEST_PER_RANGE = 64
-"""Elements for each range of the table that a batch in passes has at least. Each range is counted and arranged, and a
-tile that goes to more ranges than it has elements for writes parts of sectors."""
-
-_FEWEST_PER_SCATTERED_RANGE = 8
-"""The same, where the second pass scatters: eight pairs of 8 + 8 bytes are four sectors. A guess, too."""
-
 _FEWEST_COUNTED = 1 << 13
 """Elements that a block counts at least before it adds its counts to those of all ranges."""
-
-
-class Plan(NamedTuple):
-    """How a batch of up to ``n`` elements goes: the ranges of a part are 2 to the power of ``shift``."""
-
-    n: int
-    ranges: int
-    shift: int
-    element_bytes: int
-    word_bytes: int
-
-    @property
-    def parts(self) -> int:
-        return (self.ranges - 1 >> self.shift) + 1
-
-    @property
-    def counts_parts(self) -> bool:
-        """Whether the parts are counted first: so many ranges would take too many slices."""
-        return self.shift > 0 and self.ranges > _MOST_SLICES[self.word_bytes] * MOST_COUNTED_BINS
-
-    @property
-    def slices(self) -> int:
-        """Slices of the ranges, each of which a block counts; 1 where the parts are counted."""
-        return 1 if self.counts_parts else -(-self.ranges // MOST_COUNTED_BINS)
-
-    @property
-    def scatters(self) -> bool:
-        """Whether elements go to their ranges one by one: a tile cannot be arranged by all ranges of a part."""
-        return 1 << self.shift > MOST_BINS
-
-    @property
-    def tile(self) -> int:
-        """Elements of a tile."""
-        return TILE_BYTES // self.element_bytes
-
-    @property
-    def tiles(self) -> int:
-        """Most tiles that the parts are cut into: all but one of each part are full."""
-        return self.n // self.tile + self.parts if self.shift else 0
-
-
-def plan_for(engine: Engine, spec: KernelSpec, ranges: int, n: int, *, valued: bool = True) -> Plan | None:
-    """The plan for a batch; None if elements had better go one by one, or if there are too many ranges.
-
-    Parameters
-    ----------
-    valued
-        Whether values, if the table has some, go with the keys.
-    """
-    if not engine.window_bytes or ranges > MOST_BINS * MOST_RANGES:
-        return None
-    # An odd bit goes to the numbers of parts. So 1 G pairs are built 1.08 times as fast (docs/performance/quotient.md).
-    shift = 0 if ranges <= _ONE_PASS_RANGES else (ranges - 1).bit_length() // 2
-    if ranges > MOST_BINS * MOST_BINS:
-        shift = MOST_RANGES.bit_length() - 1
-    plan = Plan(n, ranges, shift, spec.slot_bytes if valued else spec.word_bytes, spec.word_bytes)
-    fewest = _FEWEST_PER_SCATTERED_RANGE if plan.scatters else _FEWEST_PER_RANGE
-    return plan if n >= max(_FEWEST_ELEMENTS, fewest * ranges) else None
 
 
 @lru_cache(maxsize=64)
@@ -164,7 +88,7 @@ class Passes:
         if two:
             self._engine.fill(self._given, 0, self._tiles + 8 * most_tiles - self._given, stream)
         run, arrange, arranging = self._program.run_blocks, self._program.run, parts * _ARRANGING_THREADS
-        run(f"count{plan.word_bytes}", table, passes, slices * -(-n // share), stream)
+        run(f"count{plan.key_bytes}", table, passes, slices * -(-n // share), stream)
         arrange(f"arrange_parts{widths}" if counts_parts else f"arrange{widths}", table, passes, arranging, stream)
         passes.target, passes.places = self._parted if two else self._brought, self._part_places
         run(f"to_parts{widths}", table, passes, -(-n // plan.tile), stream)

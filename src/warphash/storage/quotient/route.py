@@ -1,0 +1,250 @@
+"""Which kernels a batch of a quotient table takes: decided from numbers alone.
+
+1. An update of few elements is one launch of one block, under locks of buckets (``kernels/quotient/gpu/few.cuh``).
+2. A batch of few elements for a table with pairs begins with one launch, of a lane for each element
+   (``kernels/quotient/gpu/locked.cuh``, ``erase.cuh``). The elements that it leaves take the third way.
+3. All other elements are brought to the ranges of their keys, a launch of many of them at a time: in passes
+   (``kernels/quotient/gpu/partition.cuh``), or one by one. Then the elements of each range are applied.
+
+A CPU has no locks and no passes, so it takes the third way alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum, auto
+from typing import NamedTuple
+
+from ..update.transaction import LISTED_BYTES
+
+__all__ = [
+    "LAUNCH_ELEMENTS",
+    "MOST_BINS",
+    "MOST_COUNTED_BINS",
+    "MOST_ELEMENTS",
+    "MOST_RANGES",
+    "MOVED_BUCKETS",
+    "SPARE_ELEMENTS",
+    "TILE_BYTES",
+    "Facts",
+    "Plan",
+    "Way",
+    "applies",
+    "builds",
+    "plan_for",
+    "shares_to_take_over",
+    "way_of_erase",
+    "way_of_update",
+    "ways_to_ranges",
+]
+
+SPARE_ELEMENTS = LISTED_BYTES // 4
+"""Of a batch for which an array always has memory: to undo a batch where the device has none left."""
+
+FEW_FOR_A_BUCKET = 1
+"""Elements for each bucket of a table up to which a batch may begin with one launch under locks, on a GPU."""
+
+MOST_FOR_A_BUCKET = 5
+"""Elements for each bucket of a table up to which an update of up to `SPARE_ELEMENTS` is one launch, on a GPU. With
+more of them, most are not done under locks."""
+
+ERASES_FOR_A_RANGE = 1
+"""Elements for each range of a table up to which an erase may be one launch. With more of them, the ranges make their
+filters anew more often than that launch has them do it, so absent keys read fewer lines."""
+
+IN_PLACE_SHARE = 128
+"""Elements for each range of a batch up to which ranges may be left in place."""
+
+LAUNCH_ELEMENTS = 1 << 26
+"""Most elements of a launch on a CPU: it has memory for a copy of each."""
+
+MOST_ELEMENTS = 1 << 30
+"""Most elements of a launch on a GPU, where each launch goes over all ranges of the table that the elements go to. If
+the device has no memory for copies of so many, half as many go in a launch, down to `LAUNCH_ELEMENTS`."""
+
+MOVED_BUCKETS = 1 << 20
+"""Buckets that a scan reads at a time. Where memory is short, the pairs of no more buckets go to another array at a
+time."""
+
+TILE_BYTES, MOST_BINS, MOST_RANGES, MOST_COUNTED_BINS = 32 << 10, 1024, 8192, 24576
+"""``kPassTileBytes``, ``kMostBins``, ``kMostRanges``, ``kMostCountedBins``."""
+
+MOST_SLICES = {4: 1, 8: 2}
+"""Most slices of the ranges that are counted apart, by the bytes of a key. Each slice reads all keys, mostly from the
+cache. Slices gain nothing for keys of 4 bytes (docs/performance/quotient.md)."""
+
+ONE_PASS_RANGES = 512
+"""Most ranges that one pass brings elements to: of 4,096 pairs of 4 + 4 bytes in a tile, 8 go to each range, two
+sectors of memory. More ranges take two passes."""
+
+FEWEST_ELEMENTS = 1 << 16
+"""Of a batch that goes in passes: a smaller one takes the time of its launches, and these are up to four more. A
+guess, as the next one; no device has decided."""
+
+FEWEST_PER_RANGE = 64
+"""Elements for each range of the table that a batch in passes has at least. Each range is counted and arranged, and a
+tile that goes to more ranges than it has elements for writes parts of sectors."""
+
+FEWEST_PER_SCATTERED_RANGE = 8
+"""The same, where the second pass scatters: eight pairs of 8 + 8 bytes are four sectors. A guess, too."""
+
+
+class Facts(NamedTuple):
+    """What the way of a batch depends on, besides the batch and whether the table has pairs.
+
+    Attributes
+    ----------
+    on_gpu
+        Whether the engine is a GPU.
+    buckets, ranges
+        Of the table.
+    key_bytes, pair_bytes
+        Words of a key, and of a slot.
+    """
+
+    on_gpu: bool
+    buckets: int
+    ranges: int
+    key_bytes: int
+    pair_bytes: int
+
+
+class Way(Enum):
+    """The ways of a batch, as this module's head numbers them."""
+
+    FEW = auto()
+    ONE_LAUNCH = auto()
+    RANGES = auto()
+
+
+class Plan(NamedTuple):
+    """How a batch of up to ``n`` elements goes in passes: the ranges of a part are 2 to the power of ``shift``."""
+
+    n: int
+    ranges: int
+    shift: int
+    element_bytes: int
+    key_bytes: int
+
+    @property
+    def parts(self) -> int:
+        return (self.ranges - 1 >> self.shift) + 1
+
+    @property
+    def counts_parts(self) -> bool:
+        """Whether the parts are counted first: so many ranges would take too many slices."""
+        return self.shift > 0 and self.ranges > MOST_SLICES[self.key_bytes] * MOST_COUNTED_BINS
+
+    @property
+    def slices(self) -> int:
+        """Slices of the ranges, each of which a block counts; 1 where the parts are counted."""
+        return 1 if self.counts_parts else -(-self.ranges // MOST_COUNTED_BINS)
+
+    @property
+    def scatters(self) -> bool:
+        """Whether elements go to their ranges one by one: a tile cannot be arranged by all ranges of a part."""
+        return 1 << self.shift > MOST_BINS
+
+    @property
+    def tile(self) -> int:
+        """Elements of a tile."""
+        return TILE_BYTES // self.element_bytes
+
+    @property
+    def tiles(self) -> int:
+        """Most tiles that the parts are cut into: all but one of each part are full."""
+        return self.n // self.tile + self.parts if self.shift else 0
+
+
+def way_of_update(facts: Facts, n: int, *, is_blank: bool) -> Way:
+    """The way of an update of ``n`` elements of a batch. A blank table has no trace of a key."""
+    if facts.on_gpu and 0 < n <= min(SPARE_ELEMENTS, MOST_FOR_A_BUCKET * facts.buckets):
+        return Way.FEW
+    return Way.ONE_LAUNCH if _begins_with_one_launch(facts, n, is_blank=is_blank) else Way.RANGES
+
+
+def way_of_erase(facts: Facts, n: int, *, is_blank: bool, in_order: bool) -> Way:
+    """The way of an erase of ``n`` elements: of all elements of a batch ``in_order``, or of listed ones."""
+    alone = in_order and n <= ERASES_FOR_A_RANGE * facts.ranges
+    return Way.ONE_LAUNCH if alone and _begins_with_one_launch(facts, n, is_blank=is_blank) else Way.RANGES
+
+
+def _begins_with_one_launch(facts: Facts, n: int, *, is_blank: bool) -> bool:
+    few = facts.on_gpu and not is_blank and n <= FEW_FOR_A_BUCKET * facts.buckets
+    return few and plan_for(facts, n) is None
+
+
+def plan_for(facts: Facts, n: int, *, valued: bool = True) -> Plan | None:
+    """The plan for a batch; None if elements had better go one by one, or if there are too many ranges.
+
+    Parameters
+    ----------
+    valued
+        Whether values, if the table has some, go with the keys.
+    """
+    ranges = facts.ranges
+    if not facts.on_gpu or ranges > MOST_BINS * MOST_RANGES:
+        return None
+    # An odd bit goes to the numbers of parts. So 1 G pairs are built 1.08 times as fast (docs/performance/quotient.md).
+    shift = 0 if ranges <= ONE_PASS_RANGES else (ranges - 1).bit_length() // 2
+    if ranges > MOST_BINS * MOST_BINS:
+        shift = MOST_RANGES.bit_length() - 1
+    plan = Plan(n, ranges, shift, facts.pair_bytes if valued else facts.key_bytes, facts.key_bytes)
+    fewest = FEWEST_PER_SCATTERED_RANGE if plan.scatters else FEWEST_PER_RANGE
+    return plan if n >= max(FEWEST_ELEMENTS, fewest * ranges) else None
+
+
+def ways_to_ranges(
+    facts: Facts, n: int, *, in_order: bool, valued: bool, whole: bool = False
+) -> Iterator[tuple[int, Plan | None]]:
+    """Elements of a launch, and their plan if they go in passes: the best way first, then those with less memory.
+
+    Parameters
+    ----------
+    in_order
+        All elements of the batch take part, and not only listed ones.
+    valued
+        Whether they may have values.
+    whole
+        One launch has all elements.
+    """
+    plan = None
+    for size in [n] if whole else _halves(min(n, most_elements(facts)), LAUNCH_ELEMENTS):
+        plan = plan_for(facts, size, valued=valued) if in_order else None
+        yield size, plan
+    if plan:
+        yield size, None
+
+
+def most_elements(facts: Facts) -> int:
+    """Of a launch."""
+    return MOST_ELEMENTS if facts.on_gpu else LAUNCH_ELEMENTS
+
+
+def builds(*, is_blank: bool, erases: bool, counts_probes: bool) -> bool:
+    """Whether a launch may build lines that have no trace of a key, and need not read them."""
+    return is_blank and not (erases or counts_probes)
+
+
+def applies(facts: Facts, n: int) -> str:
+    """The kernel that applies the ``n`` elements of a launch, which are at their ranges, to lines with pairs."""
+    few = facts.on_gpu and n <= IN_PLACE_SHARE * min(n, facts.ranges)
+    return "apply_in_place" if few else "apply"
+
+
+def shares_to_take_over(facts: Facts, size: int, buckets: int, slots_per_bucket: int) -> Iterator[int]:
+    """Buckets of another array, whose ``size`` pairs are taken over so many buckets at a time: the best number first.
+
+    All at once, so that a block has a range once; or in pieces, where one launch is not enough, or where there is no
+    memory for it.
+    """
+    most = most_elements(facts)
+    return _halves(buckets if size <= most else min(buckets, most // slots_per_bucket), MOVED_BUCKETS)
+
+
+def _halves(n: int, enough: int) -> Iterator[int]:
+    """``n``, half of it, and so on: the last is no more than ``enough``."""
+    yield n
+    while n > enough:
+        n = -(-n // 2)
+        yield n
