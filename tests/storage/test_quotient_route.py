@@ -23,7 +23,7 @@ from warphash.storage.quotient.route import (
     Facts,
     Way,
     applies,
-    builds,
+    may_build,
     plan_for,
     shares_to_take_over,
     way_of_erase,
@@ -136,11 +136,8 @@ def test_a_launch_of_a_cpu_has_fewer_elements() -> None:
     assert list(ways_to_ranges(CPU, 9 * LAUNCH_ELEMENTS, in_order=True, valued=True)) == [(LAUNCH_ELEMENTS, None)]
 
 
-def test_only_blank_lines_are_built() -> None:
-    assert builds(is_blank=True, erases=False, counts_probes=False)
-    assert not builds(is_blank=False, erases=False, counts_probes=False)
-    assert not builds(is_blank=True, erases=True, counts_probes=False)
-    assert not builds(is_blank=True, erases=False, counts_probes=True)
+def test_what_erases_or_counts_reads_the_lines() -> None:
+    assert may_build(0, 0) and not may_build(8, 0) and not may_build(0, 1)
 
 
 @pytest.mark.parametrize(

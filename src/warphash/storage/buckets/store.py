@@ -403,6 +403,8 @@ class BucketStore:
 
     def _keep_in_bounds(self, stream: Any, erased: bool = False) -> None:
         """Bring the load factor back within the bounds. Only an erase makes the table smaller."""
+        if self.bounds is None:
+            return
         slots = self._growth.slots_after(self.size, self.slots, erased)
         if slots is not None:
             with suppress(MemoryError, TableFull):  # the batch is done, and the table right as it is

@@ -483,7 +483,7 @@ class QuotientArray:
             As of `scratch.pieces`.
         """
         engine, spec, batch, stream = self.engine, self.spec, scratch.batch, given.stream
-        builds = self._builds(fields["erases"] > 0, fields["count_probes"] > 0)
+        builds = self._is_blank and route.may_build(fields["erases"], fields["count_probes"])
         if not self.cleared and not (builds and isinstance(scratch.memory, Passes)):
             self.clear(stream)
         batch.op, batch.kind = given.op, given.kind
@@ -515,7 +515,7 @@ class QuotientArray:
     def _go_directly(self, batch: QuotientBatch, left: int, stream: Any) -> Report:
         """Bring each element of a launch by itself, and apply them. The report of all launches so far."""
         run, n, indices, length = self.program.run, batch.n, batch.indices, batch.count
-        batch.left = left if self._builds(batch.erases > 0, batch.count_probes > 0) else 0
+        batch.left = left if self._builds(batch) else 0
         run("count", self.table, batch, n, stream)
         batch.indices, batch.count = 0, batch.report + WINNERS
         run("reserve", self.table, batch, min(n, self.ranges), stream)
@@ -593,7 +593,7 @@ class QuotientArray:
 
         It leaves crowded ranges, and ranges with many elements where most have few.
         """
-        builds = self._builds(batch.erases > 0, batch.count_probes > 0)
+        builds = self._builds(batch)
         self._is_blank = False
         blocks = min(batch.n, self.ranges)
         run = self.program.run_blocks
@@ -607,9 +607,9 @@ class QuotientArray:
             run(entry, self.table, batch, blocks, stream)
         return builds
 
-    def _builds(self, erases: bool, counts_probes: bool) -> bool:
-        """As `route.builds`, of the next launch."""
-        return route.builds(is_blank=self._is_blank, erases=erases, counts_probes=counts_probes)
+    def _builds(self, batch: QuotientBatch) -> bool:
+        """Whether a launch is a build."""
+        return self._is_blank and route.may_build(batch.erases, batch.count_probes)
 
     def _scratch(
         self, n: int, flags: int, in_order: bool, valued: bool, stream: Any, *, whole: bool = False

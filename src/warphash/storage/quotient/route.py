@@ -30,7 +30,7 @@ __all__ = [
     "Plan",
     "Way",
     "applies",
-    "builds",
+    "may_build",
     "plan_for",
     "shares_to_take_over",
     "way_of_erase",
@@ -221,9 +221,9 @@ def most_elements(facts: Facts) -> int:
     return MOST_ELEMENTS if facts.on_gpu else LAUNCH_ELEMENTS
 
 
-def builds(*, is_blank: bool, erases: bool, counts_probes: bool) -> bool:
-    """Whether a launch may build lines that have no trace of a key, and need not read them."""
-    return is_blank and not (erases or counts_probes)
+def may_build(erases: int, counts_probes: int) -> bool:
+    """Whether a launch for lines that have no trace of a key may build the lines, and need not read them."""
+    return not (erases or counts_probes)
 
 
 def applies(facts: Facts, n: int) -> str:

@@ -196,7 +196,8 @@ class QuotientStore:
     def _leave(self, batch: Batch) -> None:
         """Launch a batch, behind those that are awaited, and do not wait for it."""
         state, resting = self.state, self.recovery.step
-        batch, _own_flags = with_flags(self.engine, batch)
+        if not batch.flags:
+            batch, _own_flags = with_flags(self.engine, batch)
         self.recovery.step = self._recover_left
         try:
             state.array.begin(batch, adopts=True, goes_on=state.awaited > 0)
@@ -208,7 +209,8 @@ class QuotientStore:
     def _do(self, batch: Batch) -> None:
         """Do a batch, or take it back."""
         size, counts = self.state.size, self._options.counts_probes
-        batch, _own_flags = with_flags(self.engine, batch)
+        if not batch.flags:
+            batch, _own_flags = with_flags(self.engine, batch)
         undo = way_back(self.state, batch, self._safe_load_factor)
 
         def launch(state: ArrayState[QuotientArray], listed: Listed | None) -> Outcome:
@@ -271,6 +273,8 @@ class QuotientStore:
 
     def _keep_in_bounds(self, stream: Any, erased: bool = False) -> None:
         """Bring the load factor back within the bounds. Only an erase makes the table smaller."""
+        if self._options.bounds is None:
+            return
         slots = self._growth.slots_after(self.size, self.slots, erased)
         if slots is not None:
             with suppress(MemoryError, TableFull):  # the batch is done, and the table right as it is

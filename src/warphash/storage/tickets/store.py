@@ -160,7 +160,8 @@ class TicketStore:
         if not self._growth.surely_fits(self.size + n, self.slots, self.state.tombstones):
             self._grow_ahead(batch)
         size, counts = self.state.size, self._options.counts_probes
-        batch, _own_flags = with_flags(self.engine, batch)
+        if not batch.flags:
+            batch, _own_flags = with_flags(self.engine, batch)
         undo = self._way_back(batch)
         new_share = 1.0 if batch.unique else self._new_share
 
@@ -315,6 +316,8 @@ class TicketStore:
 
     def _keep_in_bounds(self, stream: Any, erased: bool = False) -> None:
         """Bring the load factor back within the bounds. Only an erase makes the table smaller."""
+        if self._options.bounds is None:
+            return
         slots = self._growth.slots_after(self.size, self.slots, erased)
         if slots is not None and slots >= self.size:
             with suppress(MemoryError):  # the batch is done, and the table right as it is

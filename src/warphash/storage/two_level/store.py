@@ -162,7 +162,8 @@ class TwoLevelStore:
             return self._keep_in_bounds(stream)
         self.finish(stream)
         size, counts = self.state.size, self._options.counts_probes
-        batch, _own_flags = with_flags(self.engine, batch)
+        if not batch.flags:
+            batch, _own_flags = with_flags(self.engine, batch)
         undo = way_back(self.state, batch, self._safe_load_factor)
 
         def launch(state: ArrayState[TwoLevelArray], listed: Listed | None) -> Outcome:
@@ -253,6 +254,8 @@ class TwoLevelStore:
 
     def _keep_in_bounds(self, stream: Any, erased: bool = False) -> None:
         """Bring the load factor back within the bounds. Only an erase makes the table smaller."""
+        if self._options.bounds is None:
+            return
         slots = self._growth.slots_after(self.size, self.slots, erased)
         if slots is not None:
             with suppress(MemoryError, TableFull):  # the batch is done, and the table right as it is

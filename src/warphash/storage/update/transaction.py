@@ -176,6 +176,19 @@ class Transaction(Generic[A]):
         Pairs that the last launch left without a slot.
     """
 
+    __slots__ = (
+        "_counts_probes",
+        "_ends_sums",
+        "_launch",
+        "_store",
+        "attempts",
+        "batch",
+        "launched",
+        "n_displaced",
+        "tried",
+        "undo",
+    )
+
     def __init__(
         self,
         store: ArrayStore[A],
@@ -191,13 +204,13 @@ class Transaction(Generic[A]):
         self._store, self._launch, self._counts_probes = store, launch, counts_probes
         self._ends_sums = batch.op in COMBINING and undo is None and not at_once
 
-    def do(self, begin: Callable[[], Listed | None] = lambda: None) -> None:
+    def do(self, begin: Callable[[], Listed | None] | None = None) -> None:
         """Do the batch, or take it back.
 
         Parameters
         ----------
         begin
-            Does a first round of the batch; what is left for the launches that follow, None for all.
+            Does a first round of the batch, and returns what is left for the launches that follow: None for all.
 
         Raises
         ------
@@ -212,7 +225,7 @@ class Transaction(Generic[A]):
             store.engine.fill(batch.flags, Flag.UNPLACED, batch.n, batch.stream)
         store.recovery.step = partial(put_back, store, self.undo) if self.undo else store.recover
         try:
-            self.complete(begin())
+            self.complete(begin() if begin else None)
         except (TableFull, MemoryError) as error:
             if not self.launched:
                 store.recovery.step = resting
@@ -233,24 +246,19 @@ class Transaction(Generic[A]):
             If some elements have no slot. Others may have.
         """
         store, batch = self._store, self.batch
-        while not self._launched(listed).complete:
+        while True:
+            changed, self.n_displaced, unplaced, probes = self._launch(store.state, listed)
+            self.launched, self.attempts = True, self.attempts + 1
+            array, size, tombstones, vouched, _, displaced = store.state
+            store.state = ArrayState(array, size + changed, tombstones, vouched or batch.unique, 0, displaced)
+            if self._counts_probes:
+                store.probes, store.inserted = store.probes + probes, store.inserted + changed
+            if not (unplaced or self.n_displaced):
+                return
             listed = list_unplaced(store.engine, batch.flags, batch.n, batch.stream)
-            seed = store.state.array.seed
+            seed = array.seed
             store.make_room(self, listed.n)
             self.tried += store.state.array.seed - seed
-
-    def _launched(self, listed: Listed | None) -> Outcome:
-        """Launch the batch once, and commit what it has done."""
-        store = self._store
-        outcome = self._launch(store.state, listed)
-        self.launched, self.attempts, self.n_displaced = True, self.attempts + 1, outcome.displaced
-        array, size, tombstones, vouched, _, displaced = store.state
-        store.state = ArrayState(
-            array, size + outcome.changed, tombstones, vouched or self.batch.unique, displaced=displaced
-        )
-        if self._counts_probes:
-            store.probes, store.inserted = store.probes + outcome.probes, store.inserted + outcome.changed
-        return outcome
 
     def _end_sums(self) -> None:
         """Finish an interrupted batch that adds to values, unless the kernels came to no element: then it is out."""
