@@ -21,7 +21,7 @@ import numpy as np
 from warphash import HashMap, HashSet, MultiMap, Operation
 from warphash.designs import registry
 from warphash.storage import aggregate, lookup_partition, policies
-from warphash.storage.quotient import passes
+from warphash.storage.quotient import route
 
 TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "u8"), ("u4", None), ("V16", "u4"), ("V24", "V40")]
 """Keys and values in one word, in two, in columns, without values, and in rows or lines."""
@@ -167,9 +167,9 @@ def main() -> None:
     options.add_argument("--design", choices=registry.names(), action="append")
     given = options.parse_args()
     by_parts = mock.patch.multiple(lookup_partition, FEWEST_PARTITIONED=1, lookup_parts_of=parts_of_any_table)
-    few = {"_FEWEST_ELEMENTS": 1, "_FEWEST_PER_RANGE": 0, "_FEWEST_PER_SCATTERED_RANGE": 0, "_ONE_PASS_RANGES": 2}
+    few = {"FEWEST_ELEMENTS": 1, "FEWEST_PER_RANGE": 0, "FEWEST_PER_SCATTERED_RANGE": 0, "ONE_PASS_RANGES": 2}
     ways = {"MOST_COUNTED_BINS": 10, "MOST_BINS": 16}  # tables of quotients have 10, 22 and thousands of ranges
-    in_passes = mock.patch.multiple(passes, **few, **ways)
+    in_passes = mock.patch.multiple(route, **few, **ways)
     for design in given.design or registry.names():
         made = list(tables(design, given.device))
         for key, value, chosen in made:

@@ -85,7 +85,8 @@ class QuotientStore:
         self._options = options
         self._safe_load_factor = array.design.safe_load_factor(array.parameters)
         self._growth = Growth(options.load_factor, self._safe_load_factor, options.bounds)
-        self._leaves = options.leaves and options.grows and options.bounds is None and not options.counts_probes
+        on_gpu, at_once = array.engine.window_bytes > 0, options.bounds is not None or options.counts_probes
+        self._leaves = on_gpu and options.leaves and options.grows and not at_once
         self._new_share = 1.0  # of the elements of the last update
         self.rebuilds = self.probes = self.inserted = 0
         self.state: ArrayState[QuotientArray] = ArrayState(array, 0)
