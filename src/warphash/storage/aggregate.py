@@ -66,9 +66,10 @@ class Aggregated:
         batch = SpreadBatch(n=n, elements=self.elements, flags=flags, out_flags=whole.flags)
         self.engine.program(AGGREGATES).run("spread", Aggregation(), batch, n, whole.stream)
 
-    def originals(self, left: npt.NDArray[np.int64], stream: Any) -> npt.NDArray[np.int64]:
+    def originals(self, left: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Numbers of elements of the batch that have the keys of some that were left."""
-        return self.engine.to_host(self.elements, np.uint32, self.batch.n, stream)[left].astype(np.int64)
+        elements = self.engine.to_host(self.elements, np.uint32, self.batch.n, self.batch.stream)
+        return elements[left].astype(np.int64)
 
 
 class Samples:
@@ -140,6 +141,6 @@ class Aggregator:
         engine.program(AGGREGATES).run(entry, _seed(store), batch, threads, stream)
         answer.ask(length.ptr, stream)
         answer.wait()
-        left = given._replace(keys=out_keys, n=int(answer.words[0]))
-        left = left._replace(values=out_values if given.values else 0, flags=out_flags if given.flags else 0)
+        values, flags = out_values if given.values else 0, out_flags if given.flags else 0
+        left = given._replace(keys=out_keys, values=values, n=int(answer.words[0]), flags=flags)
         return Aggregated(engine, left, elements, memory)

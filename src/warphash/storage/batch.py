@@ -26,11 +26,11 @@ class Batch(NamedTuple):
     flags
         Receives what became of each element: a byte (`abi.Flag`).
     held
-        Receives the value that each key has behind the update. Only a `Storage` does this.
+        Receives the value that each key has after the update. Only a `Storage` writes there.
     unique
         The caller vouches that the keys differ from each other and from those in the table.
     stream
-        Of the engine, in whose order all is done.
+        The stream of the engine that orders the work.
     """
 
     keys: int

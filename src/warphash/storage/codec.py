@@ -159,7 +159,7 @@ class WordStorage:
         try:
             self.store.update(left.batch)
         except TableFull as error:
-            raise TableFull(str(error), left.originals(error.keys, batch.stream)) from error
+            raise TableFull(str(error), left.originals(error.keys)) from error
         if batch.flags:
             left.spread(batch)
 

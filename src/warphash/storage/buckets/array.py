@@ -49,7 +49,7 @@ from ..snapshots import Snapshot
 from ..storage import MemoryUse, Outcome
 from ..update.pairs import Pairs
 
-__all__ = ["BucketArray", "Pairs"]
+__all__ = ["BucketArray", "Saved"]
 
 
 class Saved(NamedTuple):

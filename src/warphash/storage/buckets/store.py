@@ -534,11 +534,12 @@ class BucketStore:
         """
         array, engine = self.state.array, self.engine
         resize = Resize(self.design.name, array.slots, Cause.NO_SLOT)
-        slot_bytes, per_bucket, table = array.spec.slot_bytes, array.spec.slots_per_bucket, array.table
+        slot_bytes, per_bucket = array.spec.slot_bytes, array.spec.slots_per_bucket
         piece = min(array.total_slots, 1 << 16)
         held = engine.allocate(piece * slot_bytes, stream)
-        slots = engine.to_host(table.slots, np.uint8, array.nbytes, stream)
-        self.recovery.step = partial(self._put_slots_back, array, Saved(table, slots))
+        slots = engine.to_host(array.table.slots, np.uint8, array.nbytes, stream)
+        saved = Saved(array.table, slots)
+        self.recovery.step = partial(self._put_slots_back, array, saved)
         for _ in range(_TRIES_IN_PLACE):
             array.rehash(stream)
             complete = True
@@ -553,7 +554,7 @@ class BucketStore:
                 self.rebuilds += 1
                 resize.done(self.size, array.slots)
                 return
-        array.restore(Saved(table, slots), stream)
+        array.restore(saved, stream)
         self.recovery.step = self.recover
         raise TableFull(
             f"{self.size:,} keys could not be placed anew in {array.slots:,} slots, "

@@ -428,8 +428,7 @@ class QuotientArray:
         """
         if self.engine.window_bytes and self._order == other._order:
             return self._take_over_lines(other, stream)
-        shares = route.shares_to_take_over(self._facts, size, other.buckets, other.spec.slots_per_bucket)
-        *many, fewest = shares
+        *many, fewest = route.shares_to_take_over(self._facts, size, other.buckets, other.spec.slots_per_bucket)
         for buckets in many:
             try:
                 return self._take_over(other, size, buckets, stream)
@@ -627,16 +626,14 @@ class QuotientArray:
         """
         if n <= route.SPARE_ELEMENTS:
             return self._spare
-        ways = route.ways_to_ranges(self._facts, n, in_order=in_order, valued=valued, whole=whole)
+        numbered, ways = flags != 0, route.ways_to_ranges(self._facts, n, in_order=in_order, valued=valued, whole=whole)
         *many, (fewest, _) = ways
         for size, plan in many:
             with suppress(MemoryError):
-                return (
-                    self._scratch_in_passes(plan, bool(flags), stream)
-                    if plan
-                    else self._scratch_for(size, bool(flags), stream)
-                )
-        return self._scratch_for(fewest, bool(flags), stream)
+                if plan:
+                    return self._scratch_in_passes(plan, numbered, stream)
+                return self._scratch_for(size, numbered, stream)
+        return self._scratch_for(fewest, numbered, stream)
 
     def _scratch_in_passes(self, plan: Plan, numbered: bool, stream: Any) -> _Scratch:
         """Memory for launches whose elements are brought in passes; ``numbered`` as of `_scratch_for`."""

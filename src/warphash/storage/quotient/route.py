@@ -209,15 +209,15 @@ def ways_to_ranges(
         One launch has all elements.
     """
     plan = None
-    for size in [n] if whole else _halves(min(n, most_elements(facts)), LAUNCH_ELEMENTS):
+    for size in [n] if whole else _halves(min(n, _most_elements(facts)), LAUNCH_ELEMENTS):
         plan = plan_for(facts, size, valued=valued) if in_order else None
         yield size, plan
     if plan:
         yield size, None
 
 
-def most_elements(facts: Facts) -> int:
-    """Of a launch."""
+def _most_elements(facts: Facts) -> int:
+    """Most elements of a launch."""
     return MOST_ELEMENTS if facts.on_gpu else LAUNCH_ELEMENTS
 
 
@@ -238,7 +238,7 @@ def shares_to_take_over(facts: Facts, size: int, buckets: int, slots_per_bucket:
     All at once, so that a block has a range once; or in pieces, where one launch is not enough, or where there is no
     memory for it.
     """
-    most = most_elements(facts)
+    most = _most_elements(facts)
     return _halves(buckets if size <= most else min(buckets, most // slots_per_bucket), MOVED_BUCKETS)
 
 

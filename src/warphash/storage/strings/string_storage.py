@@ -84,11 +84,8 @@ class StringStorage:
             self._insert_new(batch)
             return
         numbers = self._intern(batch.keys, batch.n, batch.stream)
-        self._update_numbers(batch._replace(keys=numbers.ptr), ranking)
-
-    def _update_numbers(self, batch: Batch, ranking: Mapping[str, int]) -> None:
         update: Any = self.inner.update  # of a `BoundedStorage`, if there is a ranking
-        update(batch, **ranking)
+        update(batch._replace(keys=numbers.ptr), **ranking)
 
     def _holds_all_strings(self, stream: Any) -> bool:
         """Whether every string that has a number is a key."""

@@ -7,13 +7,15 @@ may leave undone, and what follows:
 2. Some elements have no slot. The store makes room in its own way (`ArrayStore.make_room`), mostly by a new array that
    takes over all pairs. Then these elements are launched again.
 3. The policy, or the memory, allows no more room: the table becomes what it was, and `TableFull` is raised. Where the
-   batch could fail by its size, a copy of the slots was made before it (`Undo`), and is put back. Any other batch fails
-   only with a freak of the hash constants. Then its keys are erased, and the values that it has changed stay changed.
-   If no kernel was launched, nothing is to be undone, and the refusal itself is raised.
+   batch could fail by its size, a copy of the slots was made before it (`Undo`), and is put back. The same is done if
+   the batch changes values and the table has so few slots that a part of it can be full by chance
+   (`policies.is_risky`). Any other batch fails only with a freak of the hash constants. Then its keys are erased, and
+   the values that it has changed stay changed. If no kernel was launched, nothing is to be undone, and the refusal
+   itself is raised.
 4. An interrupt comes. With a copy of the slots, the recovery puts the copy back, and all keys of the batch are out.
-   Without one, the store counts its keys anew (`ArrayStore.recover`): each element was done, or not. That is not enough
-   for a batch that adds to values, of which all values of a key are added, or none. So such a batch is finished before
-   the interrupt comes out: the flags tell which elements are left.
+   Without a copy, the store counts its keys anew (`ArrayStore.recover`): each element was done, or not. A batch that
+   adds to values must not stop there, because either all values of a key are added, or none. Such a batch is finished
+   before the interrupt comes out. Its flags tell which elements are left.
 """
 
 from __future__ import annotations
@@ -210,7 +212,7 @@ class Transaction(Generic[A]):
         Parameters
         ----------
         begin
-            Does a first round of the batch, and returns what is left for the launches that follow: None for all.
+            Does a first round of the batch, and lists the elements that are left. None stands for all elements.
 
         Raises
         ------
@@ -301,7 +303,7 @@ class Transaction(Generic[A]):
         for at in range(0, len(added), len(words)):
             some = added[at : at + len(words)]
             words[: len(some)] = some
-            left = len(some)  # more than one launch takes only copies of a key, which unique keys were not
+            left = len(some)  # a second launch finds something only if a batch of unique keys had a key twice
             while left > 0 and (erased := array.erase_listed(batch.keys, held.ptr, len(some), batch.stream)):
                 left -= erased
 
