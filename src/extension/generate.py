@@ -21,22 +21,15 @@ PLAIN_HEADERS = {
     "bounded": "bounded/bounded.cuh",
     "slabs": "chains/slabs.cuh",
     "strings": "strings/cpu/strings.cuh",
-    "ceiling": "cpu/ceiling.cuh",
-    "lookups": "cpu/lookups.cuh",
-    "malloc": "malloc.cuh",
-    "boardless": "boardless.cuh",
-    "interleaved": "interleaved.cuh",
-    "rejected": "cpu/rejected.cuh",
-    "lossy": "lossy.cuh",
 }
-"""Of the kernels that no design changes."""
+"""Of the kernels that no design changes. Those of the laboratory are compiled when a benchmark asks for them
+(``runtime/cpu.py``)."""
 
 WIDE = ("quotient_cuckoo",)
 """Units that AVX-512 makes faster (docs/performance/cpu.md)."""
 
 UNIT = """// Written by src/extension/generate.py.
-#include "entries.hpp"
-
+#include "core/cpu/groups.cuh"
 #include "core/cpu/schedule.cuh"
 {includes}
 namespace {{
@@ -67,7 +60,7 @@ def units() -> Iterator[tuple[str, str]]:
         groups = []
         for slot in design.compiled():
             value_bytes = -1 if slot.value_is_row else slot.value_bytes
-            entries = f"WARPHASH_ENTRIES({design.class_name}, {slot.word}, {slot.value}, {slot.slots_per_bucket})"
+            entries = slot.entries(design.class_name)
             groups.append(f"    {{{slot.word_bytes}, {value_bytes}, {slot.slots_per_bucket}, {{{entries}}}}},")
         yield design.name, unit([f"designs/{design.name}.cuh", design.layout.cpu_entries], groups)
     for name, header in PLAIN_HEADERS.items():

@@ -11,7 +11,7 @@
 #include <new>
 #include <string>
 
-#include "entries.hpp"
+#include "core/cpu/groups.cuh"
 #include "levels.hpp"
 #include "thread_pool.hpp"
 
@@ -59,7 +59,12 @@ std::string levels() {
   return found.substr(0, found.empty() ? 0 : found.size() - 1);
 }
 
-// The operations of a design for one of these levels.
+// The options with which a level was compiled, but for the units that AVX-512 makes faster (generate.py).
+std::string options(const std::string& level) {
+  return level == "base" ? WARPHASH_OPTIONS_base : WARPHASH_OPTIONS_fast;
+}
+
+// The operations of a design for one of these levels; none if no unit has its name.
 Groups groups_of(const std::string& design, [[maybe_unused]] const std::string& level) {
 #if defined(WARPHASH_LEVEL_wide)
   if (level == "wide") {
@@ -83,20 +88,26 @@ Groups groups_of(const std::string& design, [[maybe_unused]] const std::string& 
 #include "units.inc"
 #undef WARPHASH_UNIT
 #endif
-  throw nb::key_error(("no design is compiled under the name " + design).c_str());
+  return {};
 }
 
-// The address of an operation, to be handed back to run().
-std::uintptr_t entry(const std::string& design, int key_bytes, int value_bytes, int slots_per_bucket,
-                     const std::string& name, const std::string& level) {
+// The address of the operations of a design for a slot layout, to be handed back to entry(); 0 if the extension has none.
+std::uintptr_t entries(const std::string& design, int key_bytes, int value_bytes, int slots_per_bucket,
+                       const std::string& level) {
   const Groups groups = groups_of(design, level);
   for (int g = 0; g < groups.count; ++g) {
     const auto& group = groups.first[g];
-    if (group.key_bytes != key_bytes || group.value_bytes != value_bytes || group.slots_per_bucket != slots_per_bucket)
-      continue;
-    for (const auto& e : group.entries)
-      if (e.name && name == e.name) return reinterpret_cast<std::uintptr_t>(&e);
+    if (group.key_bytes == key_bytes && group.value_bytes == value_bytes && group.slots_per_bucket == slots_per_bucket)
+      return reinterpret_cast<std::uintptr_t>(group.entries);
   }
+  return 0;
+}
+
+// The address of one of these operations, to be handed back to run().
+std::uintptr_t entry(std::uintptr_t entries, const std::string& name) {
+  const Entry* const first = reinterpret_cast<const Entry*>(entries);
+  for (const Entry* e = first; e != first + warphash_cpu::kMostEntries; ++e)
+    if (e->name && name == e->name) return reinterpret_cast<std::uintptr_t>(e);
   throw nb::key_error(("no operation is compiled under the name " + name).c_str());
 }
 
@@ -198,6 +209,8 @@ NB_MODULE(_cpu, m) {
   nb::set_leak_warnings(false);  // a daemon thread that sleeps at the end keeps its objects
   ThreadPool::get();
   m.def("levels", &levels);
+  m.def("options", &options);
+  m.def("entries", &entries);
   m.def("entry", &entry);
   m.def("run", &run);
   m.def("fill", &fill);

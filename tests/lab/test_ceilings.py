@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from support.engines import ENGINES, one_of_each
+from warphash.errors import EngineUnavailable
 from warphash.lab import ceilings, workloads
 from warphash.lab.ceilings import CEILING, Ceiling, Ceilings, Reads, Region, reads_of
 from warphash.lab.runner import Lab, Setting
@@ -198,9 +199,10 @@ def test_a_lab_measures_ceilings_only_where_they_are_wanted():
     assert lab.ceilings == []
 
 
-def test_no_room_for_a_second_region_costs_the_ratio_only(monkeypatch):
+@pytest.mark.parametrize("refusal", [MemoryError, EngineUnavailable])
+def test_no_room_or_no_compiler_for_a_ceiling_costs_the_ratio_only(monkeypatch, refusal):
     def refuse(*_):
-        raise MemoryError
+        raise refusal
 
     monkeypatch.setattr(Ceilings, "of", refuse)
     lab = Lab("cpu", repetitions=1, with_ceilings=True)

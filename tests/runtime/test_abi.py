@@ -18,8 +18,8 @@ from warphash.designs.dynamic_cuckoo import COORDINATIONS
 from warphash.designs.layout import LINE_BYTES, Quotients, SlotTypes
 from warphash.lab import ceilings
 from warphash.runtime import abi, cpu
+from warphash.runtime.compiler import compiler
 from warphash.runtime.cuda import nvrtc
-from warphash.runtime.emulated.engine import compiler
 from warphash.runtime.source import amalgamate, kernel_root
 from warphash.storage import partition, policies
 from warphash.storage.chains import node_pool

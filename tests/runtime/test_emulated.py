@@ -159,13 +159,6 @@ def test_a_kernel_that_does_not_compile(engine: EmulatedEngine) -> None:
         run(engine, "nonsense();")
 
 
-def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.delenv("CXX", raising=False)
-    with pytest.raises(warphash.EngineUnavailable, match=r"install g\+\+ 11"):
-        load("")
-
-
 # ---- memory
 def test_memory_is_aligned_ends_at_a_guard_and_holds_a_pattern() -> None:
     memory = GuardedMemory()

@@ -68,7 +68,9 @@ def test_a_set_of_each_level(level: str, dtype: str) -> None:
 
 
 def test_no_other_operation_is_compiled() -> None:
-    with pytest.raises(KeyError):
-        _cpu.entry("quotient_cuckoo", 4, 4, 10, "no such operation", LEVELS[0])
-    with pytest.raises(KeyError):
-        _cpu.entry("no such design", 4, 4, 10, "find", LEVELS[0])
+    find = _cpu.entries("quotient_cuckoo", 4, 4, 10, LEVELS[0])
+    assert _cpu.entry(find, "find")
+    with pytest.raises(KeyError, match="no such operation"):
+        _cpu.entry(find, "no such operation")
+    assert _cpu.entries("quotient_cuckoo", 4, 4, 11, LEVELS[0]) == 0
+    assert _cpu.entries("no such design", 4, 4, 10, LEVELS[0]) == 0

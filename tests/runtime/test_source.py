@@ -15,12 +15,14 @@ from warphash.errors import ParameterError
 from warphash.lab.allocators import MALLOC
 from warphash.lab.boards import BOARDLESS
 from warphash.lab.ceilings import CEILING, LOOKUPS
+from warphash.lab.lossy import LOSSY
 from warphash.lab.rejected import REJECTED
 from warphash.runtime.engine import KernelSpec
 from warphash.runtime.source import (
     BOUNDED,
     ROWS,
     SLABS,
+    STRINGS,
     KernelSource,
     amalgamate,
     kernel_root,
@@ -64,6 +66,18 @@ def test_unit_names_platform_class_and_the_wider_word(headers: Path) -> None:
     assert of_lists.endswith("WARPHASH_ENTRIES(TwoWords, warphash::u32, false, 2)\n")
 
 
+def test_a_unit_for_a_cpu_exports_its_entries(headers: Path) -> None:
+    for name in ("core/cpu/schedule.cuh", "core/cpu/groups.cuh", "buckets/cpu/entries.cuh"):
+        (headers / name).parent.mkdir(exist_ok=True)
+        (headers / name).write_text(f"#pragma once\nint {Path(name).stem};\n")
+    unit = translation_unit(KernelSpec("two_words", 4, 8, 16, splits=True), "cpu", headers)
+    order = [unit.index(f"int {name};") for name in ("schedule", "entries", "slot", "design", "groups")]
+    assert order == sorted(order) and "#define" not in unit
+    entries = "{WARPHASH_ENTRIES(TwoWords, warphash::u64, true, 16)}"
+    exported = "const warphash_cpu::Entry warphash_entries[warphash_cpu::kMostEntries]"
+    assert unit.endswith(f"{exported} = {entries};\n")
+
+
 def test_constants_are_built_into_gpu_kernels_only(headers: Path) -> None:
     spec = KernelSpec("two_words", 4, 4, 8, (("family", 1), ("hashes", 3)))
     define = "#define WARPHASH_CONSTANTS known.family = 1; known.hashes = 3;\n"
@@ -96,7 +110,7 @@ def test_missing_header_is_left_to_the_compiler(headers: Path) -> None:
 
 
 def test_unknown_platform_is_refused(headers: Path) -> None:
-    with pytest.raises(ParameterError, match="cuda, emulated"):
+    with pytest.raises(ParameterError, match="cpu, cuda, emulated"):
         translation_unit(KernelSpec("two_words", 4, 4, 8), "host", headers)
 
 
@@ -163,10 +177,12 @@ def test_every_header_of_a_source_exists(platform: str) -> None:
     """On a CPU, the plain headers are those of which the extension is compiled."""
     path = Path(__file__).parents[2] / "src" / "extension" / "generate.py"
     compiled: dict[str, str] = runpy.run_path(str(path))["PLAIN_HEADERS"]
-    plain = [ROWS, BOUNDED, SLABS, CEILING, LOOKUPS, MALLOC, BOARDLESS, REJECTED]
+    plain = [ROWS, BOUNDED, SLABS, STRINGS]
     for spec in plain:
         *_, header = source_of(spec, platform).headers
         assert header == (compiled[spec.design] if platform == "cpu" else spec.header)
+    assert compiled.keys() == {spec.design for spec in plain}  # those of the laboratory are no part of the extension
+    plain += [CEILING, LOOKUPS, MALLOC, BOARDLESS, REJECTED, LOSSY]
     for name in registry.names():
         design = registry.get(name)
         if not design.layout.composed:

@@ -80,6 +80,10 @@ class SlotTypes:
             return "warphash::kRow"
         return str(self.value_bytes) if self.own_widths else str(self.value_bytes > 0).lower()
 
+    def entries(self, class_name: str) -> str:
+        """The words in C++ that stand for all kernels of a design for these slots."""
+        return f"WARPHASH_ENTRIES({class_name}, {self.word}, {self.value}, {self.slots_per_bucket})"
+
 
 @dataclass(frozen=True)
 class Reads:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from .. import HashMap, HashSet, Stats
 from ..designs import registry
+from ..errors import EngineUnavailable
 from . import turns
 from .ceilings import Ceiling, Ceilings, reads_of
 from .clocks import HostClock, clock_of
@@ -74,7 +75,8 @@ class Measurement:
         Share of the memory's ceiling (`lab.ceilings`), measured in the same run. The ceiling of a find is the rate of
         random reads of a bucket, and of a value if values lie apart. The ceiling of other operations is the rate of
         reads with a swap. If no probes were counted, as in a build without ``count_probes=True``, each key counts as
-        one probe, and the ratio is a lower bound. None if no ceiling was measured.
+        one probe, and the ratio is a lower bound. None if no ceiling was measured: nobody wanted one, or there was no
+        memory for it, or no compiler for its kernels.
     utilisation
         Bytes of pairs over bytes of the buckets and nodes in use: `Stats.memory_utilisation`.
     table_bytes
@@ -410,7 +412,9 @@ class Lab:
         reads = reads_of(workload.keys.itemsize, value_bytes, stats.design, stats.parameters)
         try:
             return self.memory.ratio(reads, stats.nbytes, operation, rate_per_s, probes, words)
-        except MemoryError:  # no room for the ceiling's region beside the table: the rate is still worth reporting
+        except (MemoryError, EngineUnavailable):
+            # There is no room for the ceiling's region beside the table, or no compiler for the kernels that read it.
+            # The rate is still worth reporting.
             return None
 
 

@@ -1,4 +1,8 @@
-"""The CPU engine: the designs' headers compiled ahead of time, run over threads. The default where there is no GPU."""
+"""The CPU engine: the designs' headers compiled ahead of time, run over threads. The default where there is no GPU.
+
+The extension has the kernels of all tables. Other kernels, such as those of the laboratory, are compiled when a program
+first asks for them, with the options of the extension, and kept on disk (`compiler.py`).
+"""
 
 from __future__ import annotations
 
@@ -47,23 +51,43 @@ def best_level() -> str:
     return levels.split()[0]
 
 
+def entries_of(spec: KernelSpec) -> int:
+    """The address of the entries of ``spec`` for the best compiled level of this processor.
+
+    Raises
+    ------
+    EngineUnavailable
+        As `best_level`; or if the extension does not have them, and there is no compiler.
+    """
+    level = best_level()
+    value_bytes = -1 if spec.value_is_row else spec.value_word_bytes
+    built_in: int = _cpu.entries(spec.design, spec.word_bytes, value_bytes, spec.slots_per_bucket, level)
+    return built_in or _compiled_entries(spec, level)
+
+
+def _compiled_entries(spec: KernelSpec, level: str) -> int:
+    """The same of a library of their own, which is compiled unless the cache has it."""
+    from .compiler import KERNEL_OPTIONS, compiled
+    from .source import translation_unit
+
+    options = (*KERNEL_OPTIONS, *_cpu.options(level).split())
+    library = ctypes.CDLL(str(compiled(translation_unit(spec, "cpu"), options, "cpu")))
+    return ctypes.addressof(ctypes.c_char.in_dll(library, "warphash_entries"))
+
+
 class _CpuProgram:
-    """The entry points of one `KernelSpec` for the best compiled level of this processor."""
+    """The entry points of one `KernelSpec`."""
 
     block_threads = 0
 
     def __init__(self, spec: KernelSpec) -> None:
-        self._spec = spec
-        self._level = best_level()
+        self._first = entries_of(spec)
         self._entries: dict[str, int] = {}
 
     def run(self, entry: str, table: ctypes.Structure, batch: Launch, n: int, stream: Any = None) -> None:
         address = self._entries.get(entry)
         if address is None:
-            s = self._spec
-            value_bytes = -1 if s.value_is_row else s.value_word_bytes
-            address = _cpu.entry(s.design, s.word_bytes, value_bytes, s.slots_per_bucket, entry, self._level)
-            self._entries[entry] = address
+            self._entries[entry] = address = _cpu.entry(self._first, entry)
         threads = get_num_threads() if n >= _FEWEST_FOR_THREADS else 1
         _cpu.run(address, ctypes.addressof(table), ctypes.addressof(batch), batch.count, n, threads)
 

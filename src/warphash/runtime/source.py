@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 PLATFORMS = {"cuda": "WARPHASH_CUDA", "emulated": "WARPHASH_EMULATED"}
-"""The macro by which ``platform/platform.cuh`` chooses a platform."""
+"""The macro by which ``platform/platform.cuh`` chooses a platform. Without one, it is the CPU."""
 
 SCHEDULES = {"cpu": "core/cpu/schedule.cuh", "cuda": "core/gpu/schedule.cuh", "emulated": "core/gpu/schedule.cuh"}
 """How elements are spread over threads or lanes. The emulation has the lanes of a GPU."""
@@ -143,7 +143,7 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     spec
         Design and layout, or kernels that no design changes.
     platform
-        ``"cuda"`` or ``"emulated"``.
+        ``"cpu"``, ``"cuda"`` or ``"emulated"``. A unit for a CPU exports its entries (``core/cpu/groups.cuh``).
     root
         Folder of the headers; by default the spec's package's own, then warphash's.
 
@@ -157,12 +157,16 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     constants = spec.constants if platform == "cuda" else ()
     headers = _headers_of(spec, platform)
     if spec.header:
-        return _unit(platform, roots, headers, "WARPHASH_PLAIN_ENTRIES", constants)
-    types = SlotTypes(spec.word_bytes, spec.value_bytes, spec.slots_per_bucket, spec.layout.own_widths)
-    design, slots = class_name(spec.design), spec.slots_per_bucket
-    entries = f"WARPHASH_ENTRIES({design}, {types.word}, {types.value}, {slots})"
-    if spec.splits:
-        entries += f"\nWARPHASH_SPLIT_ENTRIES({design}, {types.word}, {slots})"
+        entries = "WARPHASH_PLAIN_ENTRIES"
+    else:
+        types = SlotTypes(spec.word_bytes, spec.value_bytes, spec.slots_per_bucket, spec.layout.own_widths)
+        design = class_name(spec.design)
+        entries = types.entries(design)
+        if spec.splits and platform != "cpu":
+            entries += f"\nWARPHASH_SPLIT_ENTRIES({design}, {types.word}, {spec.slots_per_bucket})"
+    if platform == "cpu":
+        headers.append("core/cpu/groups.cuh")
+        entries = f"const warphash_cpu::Entry warphash_entries[warphash_cpu::kMostEntries] = {{{entries}}};"
     return _unit(platform, roots, headers, entries, constants)
 
 
@@ -185,9 +189,9 @@ def _unit(
     last_line: str,
     constants: tuple[tuple[str, int], ...] = (),
 ) -> str:
-    if platform not in PLATFORMS:
-        raise ParameterError(f"platform is one of {', '.join(PLATFORMS)}, not {platform!r}")
-    defines = [f"#define {PLATFORMS[platform]} 1\n"]
+    if platform not in SCHEDULES:
+        raise ParameterError(f"platform is one of {', '.join(SCHEDULES)}, not {platform!r}")
+    defines = [f"#define {PLATFORMS[platform]} 1\n"] if platform in PLATFORMS else []
     if constants:
         defines.append(
             f"#define WARPHASH_CONSTANTS {' '.join(f'known.{name} = {value};' for name, value in constants)}\n"

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import WarphashError
-from ...runtime.emulated.engine import compiled
+from ...runtime.compiler import compiled
 from ..clocks import processor
 from .base import Array, Rival
 

@@ -15,13 +15,9 @@ import ctypes
 import functools
 import hashlib
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from weakref import WeakSet
@@ -31,10 +27,10 @@ import numpy.typing as npt
 
 from ...arrays.adapters.numpy import address_of
 from ...errors import EngineUnavailable, WarphashError
-from ...settings import SEED_VARIABLE, cache_directory
+from ...settings import SEED_VARIABLE
 from .. import program_log
 from ..abi import Launch
-from ..cuda.nvrtc import CompileError
+from ..compiler import KERNEL_OPTIONS, compiled
 from ..engine import Buffer, KernelSpec, Program, WindowBody
 from ..memory import DeviceBuffer, HostAnswer, sweep_in_turn
 from ..source import translation_unit
@@ -51,11 +47,7 @@ _launching = threading.Lock()
 schedule_seed = int(os.environ.get(SEED_VARIABLE, "1"))
 """Seed of all schedules; 0 runs the lanes in order. Set it to see other schedules."""
 
-OPTIONS = (
-    *("-x", "c++", "-std=c++20", "-O1", "-g1", "-w", "-fPIC", "-shared"),
-    # Each library has a scheduler of its own: the dynamic linker must not merge two of them.
-    *("-fvisibility=hidden", "-fno-gnu-unique", "-fno-exceptions", "-fno-strict-aliasing"),
-)
+OPTIONS = (*KERNEL_OPTIONS, "-O1", "-g1", "-fno-strict-aliasing")
 
 
 class EmulationError(WarphashError, RuntimeError):
@@ -253,64 +245,7 @@ def launch_seed(entry: str, table: ctypes.Structure, batch: Launch) -> int:
 
 def load(source: str) -> ctypes.PyDLL:
     """The library of ``source``, compiled unless the cache has it; raises as `compiled`."""
-    # PyDLL keeps the interpreter's lock, where Python has one: nothing else happens during a launch.
-    return ctypes.PyDLL(str(compiled(source, OPTIONS, "emulated")))
-
-
-def compiled(source: str, options: Sequence[str], folder: str) -> Path:
-    """The file of the library of ``source``, in a folder of the cache; compiled unless it is there.
-
-    Raises
-    ------
-    EngineUnavailable
-        Where there is no compiler.
-    CompileError
-        Where it refuses the source.
-    """
-    command = compiler()
-    key = hashlib.sha256("\0".join([source, *command, compiler_version(command), *options]).encode()).hexdigest()
-    directory = cache_directory() / folder
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        directory = Path(tempfile.mkdtemp(prefix="warphash-"))
-    library = directory / f"{key}.so"
-    if not library.exists():
-        compile_library([*command, *options], source, library)
-    return library
-
-
-def compile_library(command: Sequence[str], source: str, library: Path) -> None:
-    """Write ``library`` whole or not at all; a process that races to the same one writes the same code."""
-    handle, temporary = tempfile.mkstemp(suffix=".so", prefix=".writing-", dir=library.parent)
-    os.close(handle)
-    try:
-        run = subprocess.run(
-            [*command, "-o", temporary, "-"], input=source, capture_output=True, text=True, check=False
-        )
-        if run.returncode:
-            raise CompileError(f"{command[0]} refused the source:\n{run.stderr}")
-        Path(temporary).replace(library)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
-
-
-def compiler() -> tuple[str, ...]:
-    """The C++20 compiler: ``CXX``, or the system's."""
     if not sys.platform.startswith("linux"):
         raise EngineUnavailable("device 'emulated' runs on Linux only: use device='cpu'")
-    candidates = [os.environ.get("CXX", ""), "g++", "c++"]
-    for candidate in candidates:
-        words = candidate.split()
-        if words and shutil.which(words[0]):
-            return tuple(words)
-    raise EngineUnavailable(
-        "device 'emulated' compiles the kernels and found no C++ compiler: install g++ 11 or later, or name one in CXX"
-    )
-
-
-@functools.cache
-def compiler_version(command: tuple[str, ...]) -> str:
-    """Its first line about itself, and the machine it compiles for."""
-    run = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
-    return f"{run.stdout.splitlines()[0]} {os.uname().machine}"
+    # PyDLL keeps the interpreter's lock, where Python has one: nothing else happens during a launch.
+    return ctypes.PyDLL(str(compiled(source, OPTIONS, "emulated")))

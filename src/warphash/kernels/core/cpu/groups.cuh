@@ -28,3 +28,7 @@ struct Groups {
 };
 
 }  // namespace warphash_cpu
+
+// The entries of a library that was compiled for one group, after the extension was built (runtime/cpu.py).
+extern "C" __attribute__((visibility("default")))
+const warphash_cpu::Entry warphash_entries[warphash_cpu::kMostEntries];
