@@ -285,13 +285,13 @@ class TestFamily:
     def test_facts_of_its_designs(self, family: str, tmp_path: Path) -> None:
         expected = of_family(family)
         for design in designs_of(family):
-            for types in design.compiled():
+            for types in design.slot_types():
                 expected |= of_slots(design, types)
         assert differences(headers_of(family), expected, tmp_path) == {}
 
     def test_entries_whose_lanes_refill(self, family: str, tmp_path: Path) -> None:
         design = designs_of(family)[0]
-        types = next(iter(design.compiled()))
+        types = next(design.slot_types())
         prints = f"""
 #undef WARPHASH_ENTRY
 #define WARPHASH_ENTRY(NAME, ...) if (kRefills<__VA_ARGS__>) std::puts(#NAME);

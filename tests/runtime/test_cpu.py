@@ -8,9 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from warphash import HashMap
+from warphash import HashMap, HashSet
+from warphash.designs import registry
+from warphash.designs.auto import chosen_slots
 from warphash.errors import EngineUnavailable
 from warphash.lab.allocators import MALLOC
+from warphash.lab.bench import settings_of
 from warphash.lab.boards import BOARDLESS
 from warphash.lab.ceilings import CEILING, LOOKUPS
 from warphash.lab.lossy import LOSSY
@@ -46,6 +49,38 @@ def test_other_kernels_are_compiled_once(cache: Path, monkeypatch: pytest.Monkey
     with pytest.raises(KeyError, match="no such operation"):
         _cpu.entry(first, "no such operation")
     assert cpu.entries_of(MALLOC) == first and len(list(cache.iterdir())) == 1
+
+
+@pytest.mark.parametrize("name", [name for name in registry.names() if not registry.get(name).layout.composed])
+def test_the_extension_has_what_is_usual(name: str) -> None:
+    """Maps and sets of the defaults and of `auto`, and the maps of the benchmark; of most designs, all there is."""
+    design = registry.get(name)
+    compiled, rest = set(design.compiled()), set(design.slot_types())
+    assert compiled <= rest
+    rest -= compiled
+    for types, is_built_in in [*((types, True) for types in compiled), *((types, False) for types in rest)]:
+        value_bytes = -1 if types.value_is_row else types.value_bytes
+        assert all(
+            bool(_cpu.entries(name, types.word_bytes, value_bytes, types.slots_per_bucket, level)) == is_built_in
+            for level in LEVELS
+        )
+    sizes = [setting.parameters.get("slots_per_bucket") for setting in settings_of(name, 0.8)]
+    chosen = {design.resolve({}).get("slots_per_bucket"), *chosen_slots(name)}
+    assert not [types for types in rest if types.slots_per_bucket in chosen]
+    assert not [types for types in rest if types.slots_per_bucket in sizes and types.value_bytes]
+
+
+def test_chosen_slots() -> None:
+    assert chosen_slots("bucketed_cuckoo") == {8, 16} and chosen_slots("iceberg") == {16, 32}
+    assert chosen_slots("power_of_two") == {16} and chosen_slots("quotient_cuckoo") == chosen_slots("slab") == set()
+
+
+def test_a_rare_set_is_compiled_when_it_is_made(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_for("cpu"), "_programs", {})
+    keys = np.random.default_rng(1).permutation(np.arange(40_000, dtype=np.uint32))
+    table = HashSet.from_arrays(keys[:20_000], device="cpu", design="linear_probing", slots_per_bucket=32)
+    assert len(list(cache.iterdir())) == 1
+    assert (table.contains(keys) == (np.arange(40_000) < 20_000)).all()
 
 
 def test_a_table_whose_kernels_are_not_in_the_extension(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,11 +15,12 @@ the choice (docs/performance/quotient.md).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import combinations
 from typing import Any
 
 from ..errors import ParameterError
 
-__all__ = ["PRIORITIES", "choose"]
+__all__ = ["PRIORITIES", "choose", "chosen_slots"]
 
 PRIORITIES = ("load_factor", "insertion", "query", "stability")
 
@@ -50,3 +51,10 @@ def choose(priorities: Iterable[str] = (), *, on_gpu: bool = False) -> tuple[str
     if wanted == {"query"} or (on_gpu and not wanted):
         return "quotient_cuckoo", {}
     return "bucketed_cuckoo", {"slots_per_bucket": 16 if "load_factor" in wanted else 8}
+
+
+def chosen_slots(design: str) -> set[int]:
+    """The values of ``slots_per_bucket`` that a design is chosen with, for whichever priorities."""
+    sets = (wanted for n in range(len(PRIORITIES) + 1) for wanted in combinations(PRIORITIES, n))
+    chosen = [parameters for name, parameters in map(choose, sets) if name == design]
+    return {parameters["slots_per_bucket"] for parameters in chosen if parameters}

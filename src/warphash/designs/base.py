@@ -9,9 +9,10 @@ from numbers import Integral, Number, Real
 from typing import Any
 
 from ..errors import ParameterError
+from .auto import chosen_slots
 from .layout import BUCKETS, Layout, Reads, SlotTypes
 
-__all__ = ["ALL_VERBS", "LIST_VERBS", "Design", "Parameter", "chain_limit", "class_name"]
+__all__ = ["ALL_VERBS", "LIST_VERBS", "USEFUL_LOAD", "Design", "Parameter", "chain_limit", "class_name"]
 
 ALL_VERBS = frozenset(
     {"insert", "assign", "upsert", "find", "find_or_insert", "contains", "erase", "keys", "values", "items"}
@@ -21,6 +22,11 @@ ALL_VERBS = frozenset(
 
 LIST_VERBS = ALL_VERBS | {"execute", "flush", "count", "find_all", "erase_all"}
 """And those of one whose buckets are lists, which also makes a `MultiMap`."""
+
+
+USEFUL_LOAD = 0.7
+"""Load factor that buckets of a size must reach to be measured by the standard benchmark. If a lower load factor is
+requested, reaching that is enough."""
 
 
 @dataclass(frozen=True)
@@ -152,10 +158,31 @@ class Design:
         """Every element of an insert first claims its key (core/insert.cuh): elements with one key are a queue."""
         return self.layout is BUCKETS and not self.settles
 
+    @property
+    def _bucket_sizes(self) -> Parameter | None:
+        """The parameter of the slots of a bucket, if there is one."""
+        return next((p for p in self.parameters if p.name == "slots_per_bucket"), None)
+
+    def slot_types(self) -> Iterator[SlotTypes]:
+        """Yield the slots that its tables may have. They serve keys and values of all widths."""
+        sizes = self._bucket_sizes
+        return self.layout.slot_types(sizes.choices or () if sizes else ())
+
     def compiled(self) -> Iterator[SlotTypes]:
-        """Yield the slots that an engine compiles ahead of time."""
-        choices = next((p.choices for p in self.parameters if p.name == "slots_per_bucket"), None)
-        return self.layout.compiled(choices or ())
+        """Yield the slots that the CPU engine has ahead of time: all of the default, and of what ``auto`` may choose.
+
+        Of other sizes of buckets, it has the maps that the standard benchmark measures. The rest is compiled when it is
+        first used (`runtime.cpu`).
+        """
+        sizes = self._bucket_sizes
+        usual = {sizes.default, *chosen_slots(self.name)} if sizes else set()
+        for slots in self.slot_types():
+            size = slots.slots_per_bucket
+            if not sizes or size in usual or (slots.value_bytes and self._is_measured(size)):
+                yield slots
+
+    def _is_measured(self, slots_per_bucket: int) -> bool:
+        return self.safe_load_factor(self.resolve({"slots_per_bucket": slots_per_bucket})) >= USEFUL_LOAD
 
     def keeps_columns(self, slots_per_bucket: int, slot_bytes: int) -> bool:
         """Keys and values of a bucket lie apart (``kernels/buckets/columns.cuh``): a look at keys reads half of it."""

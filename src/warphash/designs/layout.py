@@ -179,8 +179,8 @@ class Layout(Protocol):
         """What a find reads of a table without columns."""
         ...
 
-    def compiled(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
-        """Yield the slots that an engine compiles ahead of time: they serve keys and values of all widths.
+    def slot_types(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
+        """Yield the slots that serve keys and values of all widths.
 
         ``choices`` are those of the parameter ``slots_per_bucket``.
         """
@@ -239,7 +239,7 @@ class Buckets:
     def reads(self, slots_per_bucket: int, key_bytes: int, value_bytes: int) -> Reads:
         return Reads(slots_per_bucket * _slot_of_words(key_bytes, value_bytes), 0)
 
-    def compiled(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
+    def slot_types(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
         return _types_of_words(self, choices)
 
 
@@ -284,7 +284,7 @@ class Chains:
     def reads(self, slots_per_bucket: int, key_bytes: int, value_bytes: int) -> Reads:
         return Reads(slots_per_bucket * _slot_of_words(key_bytes, value_bytes), 0)
 
-    def compiled(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
+    def slot_types(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
         return _types_of_words(self, choices)
 
 
@@ -327,7 +327,7 @@ class Subtables:
         bucket_bytes = slots_per_bucket * (key_bytes + value_bytes) + BUCKET_WORDS_BYTES
         return Reads(self.line_bytes, value_bytes, words_share=FILTER_WORDS_BYTES / bucket_bytes)
 
-    def compiled(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
+    def slot_types(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
         return _types_in_place(self)
 
 
@@ -372,7 +372,7 @@ class Tickets:
     def reads(self, slots_per_bucket: int, key_bytes: int, value_bytes: int) -> Reads:
         return Reads(self.slot_bytes(key_bytes, value_bytes), 0)
 
-    def compiled(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
+    def slot_types(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
         return _types_in_place(self)
 
 
@@ -405,7 +405,7 @@ class Tiers:
     def reads(self, slots_per_bucket: int, key_bytes: int, value_bytes: int) -> Reads:
         return BUCKETS.reads(slots_per_bucket, key_bytes, value_bytes)
 
-    def compiled(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
+    def slot_types(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
         return iter(())
 
 
@@ -437,7 +437,7 @@ class TwoLevel:
     def reads(self, slots_per_bucket: int, key_bytes: int, value_bytes: int) -> Reads:
         return Reads(_slot_of_words(key_bytes, value_bytes), 0)
 
-    def compiled(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
+    def slot_types(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
         return _types_of_words(self, ())
 
 
@@ -498,7 +498,7 @@ class Quotients:
     def reads(self, slots_per_bucket: int, key_bytes: int, value_bytes: int) -> Reads:
         return Reads(LINE_BYTES, 0)
 
-    def compiled(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
+    def slot_types(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
         for word in (4, 8):
             for value in (0, 4, 8):
                 for slots_per_bucket, _ in self.forms(word, value):

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..designs import registry
+from ..designs.base import USEFUL_LOAD
 from ..errors import DtypeError, ParameterError
 from . import datasets, look_alikes, workloads
 from .runner import Lab, Measurement, Setting
@@ -22,9 +23,6 @@ SOURCES = ("random", "normal", "tpch", *look_alikes.LOOK_ALIKES)
 OPERATIONS = ("build unique", "build", "find 100", "find 50", "find 0")
 """Operations of the standard run. The finds use the table that was built last."""
 
-_TOO_SMALL = 0.7
-"""Load factor that a variant must reach to get a row. If a lower load factor is requested, reaching that is enough."""
-
 
 def settings_of(design: str, load_factor: float) -> list[Setting]:
     """The variants of a design that reach a load factor, or nearly do."""
@@ -33,7 +31,7 @@ def settings_of(design: str, load_factor: float) -> list[Setting]:
     if not widths:
         return [Setting(found.name, {})]
     variants = [Setting(found.name, {"slots_per_bucket": width}) for width in widths]
-    return [v for v in variants if load_factor_of(v, load_factor) >= min(load_factor, _TOO_SMALL)]
+    return [v for v in variants if load_factor_of(v, load_factor) >= min(load_factor, USEFUL_LOAD)]
 
 
 def load_factor_of(setting: Setting, wanted: float) -> float:

@@ -1,7 +1,7 @@
 """The CPU engine: the designs' headers compiled ahead of time, run over threads. The default where there is no GPU.
 
-The extension has the kernels of all tables. Other kernels, such as those of the laboratory, are compiled when a program
-first asks for them, with the options of the extension, and kept on disk (`compiler.py`).
+The extension has the kernels of usual tables (`Design.compiled`). Those of rare ones, and those of the laboratory, are
+compiled when a program first asks for them, with the options of the extension, and kept on disk (`compiler.py`).
 """
 
 from __future__ import annotations
