@@ -2,6 +2,7 @@
 #pragma once
 #include "buckets/cpu/build.cuh"
 #include "buckets/cpu/find.cuh"
+#include "buckets/cpu/place.cuh"
 #include "buckets/entries.cuh"
 
 #define WARPHASH_BUILD_ENTRIES(...)                                  \

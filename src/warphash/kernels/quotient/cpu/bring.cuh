@@ -83,7 +83,9 @@ struct BringByThreads : OverQuotients {
     u32 ranges[kBlock];
     Word hashes[kBlock];
 
-    WARPHASH_FN void read(const QuotientTable& t, const QuotientBatch& b, u64 first, u64 end) {
+    // (Out of line: `scatter` has two loops around it.)
+    [[gnu::noinline]] void read(const QuotientTable& table, const QuotientBatch& b, u64 first, u64 end) {
+      const QuotientTable t = table;
       n = end - first < kBlock ? static_cast<u32>(end - first) : kBlock;
       if (b.indices) {
         for (u32 k = 0; k < n; ++k) hashes[k] = key_at<S>(b, element_of(b, first + k));
@@ -112,6 +114,13 @@ struct BringByThreads : OverQuotients {
       for (u32 k = 0; k < block.n; ++k) ++counters[block.ranges[k]];
     }
   }
+};
+
+// A design as far as `count` and `scatter` look at it, which read no bucket. So tables of all forms share what is compiled
+// for them; for `count`, values make no difference, either.
+template <class Word, u32 kValueBytes>
+struct WithoutForm : OverQuotients, Places<LineLayout<Word, kValueBytes, 1>> {
+  using S = LineLayout<Word, kValueBytes, 1>;
 };
 
 template <class D>
@@ -176,5 +185,10 @@ struct ScatterByThreads : BringByThreads<D> {
     return true;
   }
 };
+
+template <class D>
+using CountForAllForms = CountByThreads<WithoutForm<typename D::S::Word, 0>>;
+template <class D>
+using ScatterForAllForms = ScatterByThreads<WithoutForm<typename D::S::Word, 4 * D::S::kValueWords>>;
 
 }  // namespace warphash

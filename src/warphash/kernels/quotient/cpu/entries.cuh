@@ -8,7 +8,7 @@
 #include "quotient/entries.cuh"
 
 // Design D over slots of WORD (u32 or u64) with a value of VALUE bytes (0, 4 or 8), N to a bucket.
-#define WARPHASH_ENTRIES(D, WORD, VALUE, N)                                                                  \
-  WARPHASH_QUOTIENT_ENTRIES(warphash::CountByThreads, warphash::ScatterByThreads, warphash::OneThreadARange, \
-                            warphash::LinesInPlace,                                                          \
+#define WARPHASH_ENTRIES(D, WORD, VALUE, N)                                                                      \
+  WARPHASH_QUOTIENT_ENTRIES(warphash::CountForAllForms, warphash::ScatterForAllForms, warphash::OneThreadARange, \
+                            warphash::LinesInPlace,                                                              \
                             warphash::D<warphash::SlotsOnCpu<warphash::QuotientSlots<WORD, VALUE, N>>>)

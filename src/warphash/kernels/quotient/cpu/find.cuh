@@ -39,6 +39,23 @@ struct FindInPassesOverLines : OverQuotients {
     Word remainders[kBlock];
   };
 
+  // The block that begins with an element. A block that is not full names bucket 0 for the elements that it lacks. (Out
+  // of line: it is a loop of its own, and the four calls would be four long copies for the compiler.)
+  [[gnu::noinline]] static void open(const QuotientTable& table, const QuotientBatch& b, u64 first, u64 end,
+                                     Block& __restrict block) {
+    const QuotientTable t = table;
+    block.first = first;
+    block.n = end - first < kBlock ? static_cast<u32>(end - first) : kBlock;
+    const Word* const keys = pointer<const Word>(b.keys) + first;
+    for (u32 k = 0; k < block.n; ++k) {
+      const Home<Word> home = D::home_of(t, permuted(t, keys[k]));
+      block.buckets[k] = home.bucket;
+      block.remainders[k] = home.remainder;
+      block.filters[k] = D::filter_bit(home.remainder);
+    }
+    for (u32 k = block.n; k < kBlock; ++k) block.buckets[k] = 0;
+  }
+
   template <bool kWithValues>
   struct Walk {
     const QuotientTable t;  // copies: no store to an answer changes them
@@ -55,32 +72,18 @@ struct FindInPassesOverLines : OverQuotients {
     WARPHASH_FN void run(u64 begin, u64 end) {
       Block blocks[2];
       Block *seen = &blocks[0], *next = &blocks[1];
-      open(begin, end, *next);
+      open(t, b, begin, end, *next);
       for (u32 k = 0; k < next->n; ++k) ask_for(next->buckets[k]);
       while (next->n) {
         Block* const done = seen;
         seen = next, next = done;
-        open(seen->first + seen->n, end, *next);
+        open(t, b, seen->first + seen->n, end, *next);
         look_at(*seen, *next);
         if (listed >= kListed || !next->n) look_for_guests();
       }
     }
 
     WARPHASH_FN void ask_for(u32 bucket) const { prefetch_bytes<sizeof(Line)>(line_at(t, bucket), far); }
-
-    // The block that begins with an element. A block that is not full names bucket 0 for the elements that it lacks.
-    WARPHASH_FN void open(u64 first, u64 end, Block& block) const {
-      block.first = first;
-      block.n = end - first < kBlock ? static_cast<u32>(end - first) : kBlock;
-      const Word* const keys = pointer<const Word>(b.keys) + first;
-      for (u32 k = 0; k < block.n; ++k) {
-        const Home<Word> home = D::home_of(t, permuted(t, keys[k]));
-        block.buckets[k] = home.bucket;
-        block.remainders[k] = home.remainder;
-        block.filters[k] = D::filter_bit(home.remainder);
-      }
-      for (u32 k = block.n; k < kBlock; ++k) block.buckets[k] = 0;
-    }
 
     WARPHASH_FN void look_at(const Block& seen, const Block& next) {
       u32 length = listed;

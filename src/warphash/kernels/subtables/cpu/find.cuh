@@ -108,7 +108,8 @@ struct FindPairInPasses : FindPair<D> {
     }
 
     // The block that begins with an element. A block that is not full names a bucket for each element that it lacks.
-    WARPHASH_FN void open(u64 first, u64 end, Block& block) const {
+    // (Out of line: it is a loop of its own, and two loops around it would be two copies for the compiler.)
+    [[gnu::noinline]] void open(u64 first, u64 end, Block& __restrict block) const {
       block.first = first;
       block.n = end - first < kBlock ? static_cast<u32>(end - first) : kBlock;
       for (u32 k = 0; k < block.n; ++k) {
