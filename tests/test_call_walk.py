@@ -13,9 +13,9 @@ from support.walk import WALKS, walk
     ("name", "files", "changes"),
     [
         ("find", 8, 11),
-        ("insert", 16, 35),
+        ("insert", 15, 28),
         ("insert into subtables", 11, 28),
-        ("insert into quotients", 16, 36),
+        ("insert into quotients", 16, 33),
     ],
 )
 def test_a_call_walks_through_few_files(name: str, files: int, changes: int) -> None:

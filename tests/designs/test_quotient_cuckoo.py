@@ -669,7 +669,7 @@ def moved(table: Any, buckets: int) -> int:
     """Move all pairs to an array of so many buckets or a few more; how many it has."""
     array = array_of(table)
     table._storage.store.finish()
-    table._storage.store._replace(array.spec.slots_per_bucket * buckets, Cause.ASKED, None)
+    table._storage.store.replace(array.spec.slots_per_bucket * buckets, Cause.ASKED, None)
     assert array_of(table) is not array and array_of(table).spec.slots_per_bucket == array.spec.slots_per_bucket
     return int(array_of(table).buckets)
 
@@ -820,7 +820,7 @@ def test_other_sizes_keep_the_hash_constants_and_the_same_size_draws_new_ones() 
     table.reserve(50_000)
     assert array_of(table).seed == seed
     store = table._storage.store
-    store._replace(store.slots, Cause.ASKED, None)
+    store.replace(store.slots, Cause.ASKED, None)
     assert array_of(table).seed == seed + 1
     values, found = table.find(keys)
     assert found.all() and (values == ~keys).all()

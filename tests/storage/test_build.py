@@ -203,7 +203,7 @@ def test_a_batch_for_an_empty_table_says_what_it_added(builds: list[bool]) -> No
         assert table.insert(keys, ~keys, assume_unique=True).all()
         assert table.erase(keys).all() and len(table) == 0  # and the next build takes the tombstones away
     assert table.insert(keys, keys, assume_unique=True).all() and builds == [True] * 3
-    assert (table.find(keys)[0] == keys).all() and table._storage.store.tombstones == 0
+    assert (table.find(keys)[0] == keys).all() and table._storage.store.state.tombstones == 0
     table.check()
     table.clear()
     assert table.insert(np.concatenate([keys[:3000], keys[:900]]), np.arange(3900, dtype=np.uint32)).sum() == 3000
@@ -271,7 +271,7 @@ def test_a_table_that_grows_is_built_from_the_old_one(
     held = np.concatenate([keys[-9000:-2000], keys[-1000:]])
     values, found = table.find(held)
     assert found.all() and (values == np.concatenate([numbers[-9000:-2000], numbers[-1000:]])).all()
-    assert built == [True] and len(table) == 8000 and table._storage.store.tombstones == 0
+    assert built == [True] and len(table) == 8000 and table._storage.store.state.tombstones == 0
     assert not table.contains(keys[-2000:-1000]).any()
     table.check()
     for at in range(0, 30_000, 5000):

@@ -13,6 +13,7 @@ import pytest
 from support.engines import missing
 from support.faults import FAMILIES, VERBS, Family, Repeating, check_harmless, interrupts
 from warphash.storage.buckets import array as bucket_array
+from warphash.storage.quotient import route
 from warphash.storage.subtables.store import SubtableStore
 from warphash.storage.tickets import array as ticket_array
 from warphash.storage.two_level import array as two_level_array
@@ -71,6 +72,7 @@ def test_a_second_interrupt_at_the_end_of_an_interrupted_batch(family: str, stor
         _thread.interrupt_main()
         return whole(*arguments)
 
-    with in_small_pieces(), mock.patch.object(store, end, interrupted):
+    several = mock.patch.object(route, "SPARE_ELEMENTS", 64)  # of a quotient table
+    with in_small_pieces(), several, mock.patch.object(store, end, interrupted):
         check_harmless(interrupts(scenario, every=7 if device == "cpu" else 37))
     assert ends, "no interrupted batch was finished"

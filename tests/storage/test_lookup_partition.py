@@ -541,7 +541,7 @@ def test_the_order_of_batches_can_be_forced(
         moved.append(copies is not None)
         return copies
 
-    monkeypatch.setattr("warphash.storage.buckets.store.in_parts", noted)
+    monkeypatch.setattr("warphash.storage.update.array_slots.in_parts", noted)
     monkeypatch.setenv("WARPHASH_BATCH_ORDER", order)
     keys = some_keys(6000, "uint32")
     table = HashMap("uint32", "uint32", capacity=9000, device=small_window, **DESIGNS[0])

@@ -21,8 +21,8 @@ from support.refusals import refusing
 from support.types import Array
 from warphash import HashMap, TableFull
 from warphash.runtime.devices import engine_for
-from warphash.storage.policies import is_risky
 from warphash.storage.quotient import route
+from warphash.storage.update.transaction import is_risky
 
 VERBS: dict[str, Callable[[Any, Array], Any]] = {
     "insert": lambda table, keys: table.insert(keys, keys + 1000),

@@ -36,7 +36,7 @@ def test_a_rebuild_in_place_for_which_no_constants_will_do_is_given_up() -> None
     rehash = mock.patch.object(BucketArray, "rehash", autospec=True, side_effect=BucketArray.rehash)
     with mock.patch.object(BucketArray, "migrate", return_value=FAILED), rehash as tries:
         with pytest.raises(TableFull, match="share their buckets"):
-            store._rebuild_in_place(None)
+            store.remedy._rebuild_in_place(store, None)
         assert tries.call_count <= 64
     is_as_it_was(table)
 
@@ -51,7 +51,7 @@ def test_a_rebuild_in_place_tries_other_constants() -> None:
         return FAILED if len(calls) < 9 else outcome
 
     with mock.patch.object(BucketArray, "migrate", migrating):
-        store._rebuild_in_place(None)
+        store.remedy._rebuild_in_place(store, None)
     is_as_it_was(table)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import TableFull
 
-__all__ = ["not_placed_anew", "slots_to_try", "why_no_slot"]
+__all__ = ["does_not_fit", "not_placed_anew", "slots_to_try", "why_no_slot"]
 
 _MOST_SLOTS_PER_KEY = 256
 """Beyond which keys that still find no slot have another cause than the lack of room."""
@@ -38,6 +38,14 @@ def slots_to_try(wanted: int, slots: int, keys: int, design: str, *, tried: int,
         return slots
     raise TableFull(
         f"{keys:,} keys found no place in {slots:,} slots of design {design!r}, {why_no_slot(tried, vouched=vouched)}"
+    )
+
+
+def does_not_fit(keys: int, slots: int, design: str, tried: int) -> TableFull:
+    """What to raise if a table that may not grow has no slot for so many keys, under ``tried`` sets of constants."""
+    return TableFull(
+        f"{keys:,} keys do not fit into {slots:,} slots of design {design!r} under {_sets(tried)}; allow "
+        "on_full='grow', or give a larger capacity"
     )
 
 

@@ -11,7 +11,6 @@ __all__ = [
     "cached_parts_of",
     "capacity_of",
     "expected_nodes",
-    "is_risky",
     "load_surely_placed",
     "lookup_parts_of",
     "may_halve",
@@ -46,24 +45,6 @@ def capacity_of(slots: int, load_factor: float) -> int:
     """Most keys for which `slots_for` asks for no more than ``slots``."""
     keys = int(slots * load_factor)
     return keys + (slots_for(keys + 1, load_factor) <= slots)  # 90 * 0.7 is less than 63
-
-
-def is_risky(size: int, incoming: int, slots: int, safe_load_factor: float, overwrites: bool) -> bool:
-    """Whether a batch needs a way back: it could fail to fit other than by a freak of the hash constants.
-
-    ``incoming`` counts duplicates and keys that are there already, so this errs on the side of caution.
-
-    Parameters
-    ----------
-    overwrites
-        The batch may change values that are there. Then to erase its keys does not undo it. In few slots, freaks are
-        not rare, and a copy of the slots takes little (14 µs on a CPU): eight times the standard deviation of the keys
-        that hash to a part of the table are to have room. So batches that fill no more than half of a table can be
-        risky only where fewer than 256 keys fit.
-    """
-    full = safe_load_factor * slots
-    margin = 8 * math.sqrt(full) if overwrites and size else 0
-    return size + incoming > min(0.9 * full, full - margin)
 
 
 def slots_before_insert(size: int, tombstones: int, slots: int, safe_load_factor: float) -> int | None:

@@ -14,7 +14,7 @@ as the words of slots. There is one class of store for each family of designs (`
 
 A refused allocation, at any point, or a batch that does not fit, leaves the table as it was: the store undoes the batch
 with memory that it has. There is one exception. A batch changes values and would fit into a large table, but by chance
-a key finds no slot, and the memory to grow is refused: then the changed values stay (`policies.is_risky`).
+a key finds no slot, and the memory to grow is refused: then the changed values stay (`transaction.is_risky`).
 
 An interruption from outside (`KeyboardInterrupt`, at any bytecode) leaves the note in place.
 Then `Store.pending` is true, and `Store.finish` makes the table whole: each key of the batch is in or out, every older

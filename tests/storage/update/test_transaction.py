@@ -83,7 +83,7 @@ class Store:
     def __init__(self, slots: int, doublings: int = 0) -> None:
         self.engine, self.recovery, self.listed = ENGINE, Recovery(), ENGINE.allocate_pinned(LISTED_BYTES)
         self.state: ArrayState[Array] = ArrayState(Array(slots), 0)
-        self.probes = self.inserted = 0
+        self.probes, self.inserted, self.safe_load_factor = 0, 0, 1.0
         self.doublings, self.rooms = doublings, list[tuple[int, int, int]]()
 
     def finish(self, stream: Any = None) -> None:
@@ -156,7 +156,7 @@ def test_a_batch_that_may_fail_is_put_back(keys_before: list[int]) -> None:
     store, given = Store(3), Given([1, 50, 2, 3, 4], Op.ADD)
     do(store, Given(keys_before))
     before = store.state
-    undo = way_back(before, given.batch, safe_load_factor=1.0)
+    undo = way_back(store, given.batch)
     assert undo is not None and (undo.saved is None) == (not keys_before)
     with pytest.raises(TableFull, match="no more slots; the table is as it was") as error:
         do(store, given, undo)
@@ -238,10 +238,11 @@ def test_an_interrupted_batch_with_a_way_back_is_put_back_by_the_recovery() -> N
 
 
 def test_a_batch_may_fail_if_it_fills_the_table() -> None:
-    state = ArrayState(Array(1000), 100)
-    assert not may_fail(state, Given(range(700)).batch, 1.0) and may_fail(state, Given(range(801)).batch, 1.0)
-    assert may_fail(state, Given(range(700), Op.ADD).batch, 1.0)  # by chance
-    assert way_back(state, Given(range(700)).batch, 1.0) is None
+    store = Store(1000)
+    store.state = store.state._replace(size=100)
+    assert not may_fail(store, Given(range(700)).batch) and may_fail(store, Given(range(801)).batch)
+    assert may_fail(store, Given(range(700), Op.ADD).batch)  # by chance
+    assert way_back(store, Given(range(700)).batch) is None
 
 
 def test_a_table_without_keys_is_put_back_by_clearing_it() -> None:

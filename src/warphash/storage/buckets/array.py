@@ -7,10 +7,10 @@ Two facts about a batch that stopped half way are kept here, because they are fa
 
 - `displaced` is the scratch memory in which the last update left pairs that lost their slots and found no other. It is
   noted before the kernels are launched, and forgotten when all of them are known to have slots.
-- `layout_is_open` is true while the slots are not in the layout that a find reads: while an empty table is filled with
-  whole pairs that one more pass splits into columns. Such a table had no keys before.
+- `cleared` is false while the slots are not in the layout that a find reads: while an empty table is filled with whole
+  pairs that one more pass splits into columns. Such a table had no keys before.
 
-A new array is not `cleared`: its slots hold anything. `build` alone takes it so; all else needs `clear` first.
+A new array is not `cleared`, either: its slots hold anything. `build` alone takes it so; all else needs `clear` first.
 """
 
 from __future__ import annotations
@@ -75,8 +75,6 @@ class BucketArray:
         Those that keys are hashed to. The reserved bucket behind them has slots of its own.
     displaced
         Where the last update left displaced pairs, if it left any.
-    layout_is_open
-        Whether the slots are in a layout that only a running batch understands.
     cleared
         Whether the slots hold what they should.
     table
@@ -104,7 +102,7 @@ class BucketArray:
         self.total_slots = (self.buckets + (1 if per_bucket >= 3 else 3)) * per_bucket
         self.nbytes = self.total_slots * spec.slot_bytes
         self.displaced: Scratch | None = None
-        self.layout_is_open = self.cleared = False
+        self.cleared = False
         self._memory = engine.allocate(self.nbytes, stream)
         self.program = engine.program(spec)
         self._random = random.Random(seed)
@@ -131,6 +129,8 @@ class BucketArray:
         """An array of the same kind with other hash constants, not cleared."""
         like = (self.engine, self.design, self.parameters, self.spec)
         return type(self)(*like, slots, seed, self.family, stream)
+
+    beside = sibling
 
     def copy(self, stream: Any = None) -> Self:
         """An array with the same hash constants and pairs, in memory of its own."""
@@ -164,7 +164,13 @@ class BucketArray:
         """Forget all pairs."""
         self.cleared = False
         self.engine.fill(self._memory.ptr, 0xFF, self._memory.nbytes, stream)  # no slot was ever used
-        self.layout_is_open, self.displaced, self.cleared = False, None, True
+        self.displaced, self.cleared = None, True
+
+    def forget(self, stream: Any = None) -> None:
+        """Forget all pairs. An array that `builds` is not cleared by that."""
+        self.cleared = False
+        if not self.builds:
+            self.clear(stream)
 
     def rehash(self, stream: Any = None) -> None:
         """Forget all pairs and draw other hash constants, in the same memory."""
@@ -178,7 +184,7 @@ class BucketArray:
     def restore(self, saved: Saved, stream: Any = None) -> None:
         """Put back what `snapshot` gave. Allocates nothing on the device."""
         snapshots.put_back(self.engine, self._memory, saved.slots, stream)
-        self.table, self.cleared, self.layout_is_open, self.displaced = saved.table, True, False, None
+        self.table, self.cleared, self.displaced = saved.table, True, None
 
     # ---- operations that change nothing
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
@@ -252,7 +258,8 @@ class BucketArray:
         self._workbench.restart(scratch, stream)
         if self.design.moves_keys:
             self.displaced = scratch
-        self.layout_is_open = whole
+        if whole:
+            self.cleared = False
         batch = scratch.batch
         batch.op, batch.kind, batch.count_probes = given.op, given.kind, count_probes
         spec, dirty_claims = self.spec, False
@@ -273,7 +280,7 @@ class BucketArray:
                 self._place_distinct(table, batch, place, self.design.settles and not skips_first, stream)
         if whole:
             self.program.run("split", table, BucketBatch(n=self.total_slots), self.total_slots, stream)
-            self.layout_is_open = False
+            self.cleared = True
         report = read_report(self.engine, scratch.report.ptr, stream)
         return self._closed(Outcome(report.changed, report.displaced, report.unplaced, report.probes))
 

@@ -230,6 +230,8 @@ class QuotientArray:
         """An array of the same kind with other hash constants, without pairs."""
         return type(self)(self.engine, self.design, self.parameters, self.spec, slots, seed, self.family, stream)
 
+    beside = sibling
+
     def copy(self, stream: Any = None) -> Self:
         """An array with the same hash constants and pairs, in memory of its own."""
         twin = self.sibling(self.slots, self.seed, stream)
@@ -244,6 +246,11 @@ class QuotientArray:
         if not self._is_new:
             self.forget_elements(stream)
         self.cleared = self._is_blank = True  # no pair has been written since
+
+    def forget(self, stream: Any = None) -> None:
+        """Forget all pairs. A new array is not cleared by that."""
+        if not self._is_new:
+            self.clear(stream)
 
     def forget_elements(self, stream: Any = None) -> None:
         """Forget the elements that a batch which stopped half way has brought to ranges, and the adopted pairs.
@@ -315,8 +322,8 @@ class QuotientArray:
         scratch = self._scratch(walked, given.flags, listed is None, True, given.stream)
         return self._run(scratch, given, _launches(walked, scratch.n, numbers), fields)
 
-    def is_few(self, n: int) -> bool:
-        """Whether an update of ``n`` elements is one launch that leaves none."""
+    def is_one_launch(self, n: int) -> bool:
+        """Whether an update of ``n`` elements is one launch that leaves none: nothing can stop it half way."""
         return route.way_of_update(self._facts, n, is_blank=self._is_blank) is Way.FEW
 
     def begin(

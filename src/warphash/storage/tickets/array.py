@@ -105,6 +105,7 @@ class TicketArray:
     """
 
     batch_type, find_fields = TicketBatch, NO_FIELDS
+    cleared = True  # the slots may hold anything
     _emptied: Buffer | None
     _access: Buffer | None
     _versions: Buffer | None = None
@@ -203,6 +204,8 @@ class TicketArray:
         self.table.emptied = 0
         self._emptied = None
         self._close_access()
+
+    forget = clear
 
     def snapshot(self, changes_values: bool, stream: Any = None) -> Saved:
         """Copy what an update may change; to the host, if the device has no memory for it.
@@ -378,6 +381,10 @@ class TicketArray:
         return read_report(self.engine, report.ptr, stream).mismatches
 
     # ---- operations that change pairs
+    def is_one_launch(self, n: int) -> bool:
+        """No update of tables with a ticket board is a single launch."""
+        return False
+
     def update(
         self,
         given: Batch,

@@ -162,6 +162,8 @@ class TwoLevelArray:
         like = (self.engine, self.design, self.parameters, self.spec)
         return type(self)(*like, slots, seed, self.family, stream)
 
+    beside = sibling
+
     def copy(self, stream: Any = None) -> Self:
         """An array with the same hash constants and pairs, in memory of its own."""
         engine = self.engine
@@ -193,6 +195,10 @@ class TwoLevelArray:
         self.engine.fill(self.table.reserved, 0xFF, 64, stream)
         self.forget_lists(stream)
         self.cleared = True
+
+    def forget(self, stream: Any = None) -> None:
+        """Forget all pairs. The array is not cleared by that."""
+        self.cleared = False
 
     def forget_lists(self, stream: Any = None) -> None:
         """Forget what an operation that stopped half way has left in the counters."""
@@ -238,6 +244,10 @@ class TwoLevelArray:
         return read_report(self.engine, report.ptr, stream).mismatches
 
     # ---- operations that change pairs
+    def is_one_launch(self, n: int) -> bool:
+        """No update of two-level tables is a single launch."""
+        return False
+
     def update(self, given: Batch, *, count_probes: bool = False, listed: Listed | None = None) -> Outcome:
         """Add the keys that are absent; apply the batch's operation to the values of the others. Waits.
 

@@ -9,7 +9,7 @@ may leave undone, and what follows:
 3. The policy, or the memory, allows no more room: the table becomes what it was, and `TableFull` is raised. Where the
    batch could fail by its size, a copy of the slots was made before it (`Undo`), and is put back. The same is done if
    the batch changes values and the table has so few slots that a part of it can be full by chance
-   (`policies.is_risky`). Any other batch fails only with a freak of the hash constants. Then its keys are erased, and
+   (`is_risky`). Any other batch fails only with a freak of the hash constants. Then its keys are erased, and
    the values that it has changed stay changed. If no kernel was launched, nothing is to be undone, and the refusal
    itself is raised.
 4. An interrupt comes. With a copy of the slots, the recovery puts the copy back, and all keys of the batch are out.
@@ -21,6 +21,7 @@ may leave undone, and what follows:
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -32,7 +33,6 @@ import numpy.typing as npt
 from ...errors import TableFull
 from ...runtime.abi import Flag, Op
 from ...runtime.engine import Buffer, Engine
-from .. import policies
 from ..batch import COMBINING, Batch
 from ..listed import Listed, list_unplaced
 from ..scratch import Elements
@@ -48,6 +48,7 @@ __all__ = [
     "Transaction",
     "Undo",
     "erase",
+    "is_risky",
     "may_fail",
     "put_back",
     "way_back",
@@ -119,8 +120,9 @@ class ArrayStore(Protocol[A]):
     Attributes
     ----------
     listed
-        `LISTED_BYTES` of pinned memory, for the array's ``erase_listed``; None if each batch that may fail has a way
-        back.
+        `LISTED_BYTES` of pinned memory, for the array's ``erase_listed``.
+    safe_load_factor
+        At which the design still places all keys.
     probes, inserted
         As of a `Store`.
     """
@@ -128,11 +130,11 @@ class ArrayStore(Protocol[A]):
     engine: Engine
     state: ArrayState[A]
     recovery: Recovery
+    listed: Buffer
+    safe_load_factor: float
     probes: int
     inserted: int
 
-    @property
-    def listed(self) -> Buffer | None: ...
     def finish(self, stream: Any = None) -> None: ...
     def make_room(self, update: Transaction[A], missing: int) -> None:
         """Give the missing elements of a batch a better chance, and displaced pairs slots.
@@ -297,7 +299,6 @@ class Transaction(Generic[A]):
             ours = store.engine.to_host(batch.keys, displaced.keys.dtype, batch.n, batch.stream)[added]
             store.state = store.state._replace(displaced=displaced.where(~np.isin(displaced.keys, ours)))
         held, array = store.listed, cast(Any, store.state.array)
-        assert held is not None, "a batch without a way back has failed"
         memory: Any = (ctypes.c_uint32 * (LISTED_BYTES // 4)).from_address(held.ptr)
         words = np.frombuffer(memory, np.uint32)
         for at in range(0, len(added), len(words)):
@@ -308,15 +309,35 @@ class Transaction(Generic[A]):
                 left -= erased
 
 
-def may_fail(state: ArrayState[A], batch: Batch, safe_load_factor: float) -> bool:
+def is_risky(size: int, incoming: int, slots: int, safe_load_factor: float, overwrites: bool) -> bool:
+    """Whether a batch needs a way back: it could fail to fit other than by a freak of the hash constants.
+
+    ``incoming`` counts duplicates and keys that are there already, so this errs on the side of caution.
+
+    Parameters
+    ----------
+    overwrites
+        The batch may change values that are there. Then to erase its keys does not undo it. In few slots, freaks are
+        not rare, and a copy of the slots takes little (14 µs on a CPU): eight times the standard deviation of the keys
+        that hash to a part of the table are to have room. So batches that fill no more than half of a table can be
+        risky only where fewer than 256 keys fit.
+    """
+    full = safe_load_factor * slots
+    margin = 8 * math.sqrt(full) if overwrites and size else 0
+    return size + incoming > min(0.9 * full, full - margin)
+
+
+def may_fail(store: ArrayStore[A], batch: Batch) -> bool:
     """Whether a batch may fail by its size, so that it needs a way back."""
-    return policies.is_risky(state.size, batch.n, state.array.slots, safe_load_factor, batch.op != Op.KEEP)
+    state = store.state
+    return is_risky(state.size, batch.n, state.array.slots, store.safe_load_factor, batch.op != Op.KEEP)
 
 
-def way_back(state: ArrayState[C], batch: Batch, safe_load_factor: float) -> Undo[C] | None:
+def way_back(store: ArrayStore[C], batch: Batch) -> Undo[C] | None:
     """The way back to a table as it is, if a batch may fail by its size; None for any other batch."""
-    if not may_fail(state, batch, safe_load_factor):
+    if not may_fail(store, batch):
         return None
+    state = store.state
     return Undo(state, state.array.snapshot(batch.stream) if state.size else None)
 
 

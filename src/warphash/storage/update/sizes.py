@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import policies
+from .. import policies
 
 __all__ = ["Growth"]
 
@@ -29,10 +29,6 @@ class Growth(NamedTuple):
     load_factor: float
     safe_load_factor: float
     bounds: tuple[float, float] | None
-
-    def surely_fits(self, keys: int, slots: int, tombstones: int = 0) -> bool:
-        """Whether so many keys fit into a table, and it needs no rebuild before."""
-        return 2 * keys <= self.safe_load_factor * slots and 2 * tombstones <= slots
 
     def slots_ahead(
         self, size: int, slots: int, tombstones: int, n: int, new_share: float, estimate: Callable[[int], int]
@@ -69,4 +65,5 @@ class Growth(NamedTuple):
         if self.bounds is None:
             return None
         least, most = self.bounds
-        return policies.slots_in_bounds(size, slots, (least if erased else 0, most))
+        wanted = policies.slots_in_bounds(size, slots, (least if erased else 0, most))
+        return wanted if wanted is None or wanted >= size else None

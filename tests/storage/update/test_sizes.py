@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warphash.storage.growth import Growth
+from warphash.storage.update.sizes import Growth
 
 GROWTH = Growth(0.8, 0.9, None)
 BOUNDED = Growth(0.8, 0.9, (0.2, 0.8))
@@ -16,13 +16,6 @@ def never(room: int) -> int:
 
 def refused(room: int) -> int:
     raise MemoryError
-
-
-@pytest.mark.parametrize(
-    ("keys", "tombstones", "fits"), [(450, 0, True), (451, 0, False), (1, 500, True), (1, 501, False)]
-)
-def test_a_table_that_would_be_half_full_surely_fits(keys: int, tombstones: int, fits: bool) -> None:
-    assert GROWTH.surely_fits(keys, 1000, tombstones) == fits
 
 
 def test_a_batch_that_fits_is_not_estimated() -> None:

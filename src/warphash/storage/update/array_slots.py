@@ -1,0 +1,548 @@
+"""The `storage.Store` of every family whose pairs lie in one array: when the array is replaced, and by what.
+
+A family supplies the array (memory and launches) and a `Remedy`: what helps when a key finds no slot, how a first batch
+is built, and what a recovery does. The order of an update is the same for all families:
+
+1. A batch that is one launch is left behind others that are under way, if the table would be half full with all of
+   them at most. Otherwise what is under way, or was interrupted, is finished first.
+2. A table that the batch could fill grows ahead of it (`sizes.Growth`).
+3. The first batch of a table without keys is a build, if the family has one. A build writes all slots. So the memory of
+   a new or forgotten array is cleared by the first call that is no build: until then, to clear the memory is the step
+   of the recovery.
+4. A batch that is one launch is left: `ArraySlots.update` returns when it is launched. Its pairs that find no slot
+   become displaced pairs. The next call that needs the end of the batch (`ArraySlots.finish`) reads the outcome, and
+   gives displaced pairs slots as after an interrupt. In a fuller table, this could take more memory than there is, and
+   a later call would fail for it. Only tables that may grow leave batches.
+5. Any other batch is a `Transaction`. A large batch goes in the order of the parts of the table (`partition`). If the
+   design compares the loads of buckets, the batch goes in two rounds: first all keys that have room in their first
+   buckets, then the others (``buckets/insert.cuh``). A table that counts probes takes each batch as it comes, in one
+   round.
+6. The load factor is brought back within its bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from itertools import count
+from typing import Any, Generic, Protocol, Self, TypeVar, cast
+
+import numpy as np
+
+from ...designs.base import Design
+from ...errors import TableFull
+from ...runtime.abi import Flag, Op
+from ...runtime.engine import KernelSpec
+from .. import policies
+from ..batch import COMBINING, Batch
+from ..estimate import estimate_new_keys
+from ..giving_up import does_not_fit, not_placed_anew, slots_to_try
+from ..listed import Listed
+from ..lookup import Searchable
+from ..partition import in_parts
+from ..resize_log import Cause, Resize
+from ..scratch import Elements, with_flags
+from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, resting
+from .sizes import Growth
+from .transaction import LISTED_BYTES, Array, ArrayState, Transaction, Undo, erase, may_fail
+
+__all__ = ["ArraySlots", "Remedy", "SlotArray"]
+
+
+class SlotArray(Array, Searchable, Protocol):
+    """The array of a family. It keeps no count of its keys, and decides nothing.
+
+    Attributes
+    ----------
+    cleared
+        Whether the memory holds what it should. A build and a move take an array that is not cleared.
+    """
+
+    cleared: bool
+
+    @property
+    def design(self) -> Design: ...
+    @property
+    def parameters(self) -> Mapping[str, Any]: ...
+    @property
+    def nbytes(self) -> int: ...
+    def memory_use(self) -> MemoryUse: ...
+    def sibling(self, slots: int, seed: int, stream: Any = None) -> Self:
+        """An array of the same kind with other hash constants, without pairs."""
+
+    def beside(self, slots: int, seed: int, stream: Any = None) -> Self:
+        """As `sibling`, for another table."""
+
+    def copy(self, stream: Any = None) -> Self:
+        """An array with the same hash constants and pairs, in memory of its own."""
+
+    def forget(self, stream: Any = None) -> None:
+        """Forget all pairs. The array is not cleared by that, if a build can take it so."""
+
+    def is_one_launch(self, n: int) -> bool:
+        """Whether an update of ``n`` elements is one launch: nothing can stop it half way."""
+
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int: ...
+    def broken_buckets(self, stream: Any = None) -> int: ...
+
+
+A = TypeVar("A", bound=SlotArray)
+
+
+class Remedy(Protocol[A]):
+    """What a family adds to its array. It has no state: ``slots`` is the table of the call.
+
+    Attributes
+    ----------
+    keeps_constants
+        A larger array has the same hash constants, if a batch has not failed under them.
+    leaves_tombstones
+        Erased slots are not as good as unused ones.
+    """
+
+    @property
+    def keeps_constants(self) -> bool: ...
+    @property
+    def leaves_tombstones(self) -> bool: ...
+    def build(self, slots: ArraySlots[A], batch: Batch, more_slots: int | None) -> tuple[A, int] | None:
+        """Do a batch that combines no values in one build: the array, and the keys in it. None if it is not done.
+
+        Parameters
+        ----------
+        more_slots
+            The table has keys, and grows to so many slots. A new array is built of these keys and of the batch. None if
+            the table has no keys: its array is built, and is not `cleared` if that stopped half way.
+
+        Raises
+        ------
+        MemoryError
+            As if it is not done.
+        """
+
+    def leave(self, slots: ArraySlots[A], batch: Batch) -> bool:
+        """Launch a batch that is one launch, behind those under way, and do not wait: whether that is done.
+
+        Raises
+        ------
+        MemoryError
+            Before the kernel is launched.
+        """
+
+    def way_back(self, slots: ArraySlots[A], batch: Batch) -> Undo[A] | None:
+        """The way back to the table before a batch that may fail by its size; None for any other batch."""
+
+    def launch(self, slots: ArraySlots[A], batch: Batch, state: ArrayState[A], listed: Listed | None) -> Outcome:
+        """As `transaction.Launch`."""
+
+    def make_room(self, slots: ArraySlots[A], update: Transaction[A], missing: int) -> None:
+        """As `ArrayStore.make_room`: in place, or by `ArraySlots.move_for`."""
+
+    def move(self, slots: ArraySlots[A], new: A, stream: Any) -> ArrayState[A] | None:
+        """The state with all pairs in a new array, which may be not cleared; None if some have no slot there."""
+
+    def recover(self, slots: ArraySlots[A], stream: Any) -> None:
+        """Make the table whole after an update without a way back, and count its keys (`ArraySlots.count_keys`).
+
+        Raises
+        ------
+        MemoryError, TableFull
+            If displaced pairs have no slot. They stay, and the next call tries again.
+        """
+
+
+class ArraySlots(Generic[A]):
+    """The `storage.Store` of a family with one array.
+
+    Parameters
+    ----------
+    array
+        Its memory is cleared when that is needed.
+    options
+        What the store may do.
+    remedy
+        Of the family.
+
+    Attributes
+    ----------
+    probes, inserted
+        Buckets, slots or tickets read by updates that counted them, and the keys that these updates added.
+    new_share
+        Of the elements of the last update, how many brought new keys.
+    listed
+        As of an `ArrayStore`.
+    """
+
+    resizes = None
+    peak_nbytes = None
+
+    def __init__(self, array: A, options: StoreOptions, remedy: Remedy[A], stream: Any = None) -> None:
+        self.engine, self.design, self.parameters = array.engine, array.design, array.parameters
+        self.options, self.remedy, self.seed = options, remedy, array.seed
+        self.safe_load_factor = array.design.safe_load_factor(array.parameters)
+        self._growth = Growth(options.load_factor, self.safe_load_factor, options.bounds)
+        # With bounds or counts, the end of a batch is part of the call.
+        at_once = options.counts_probes or options.bounds is not None
+        self._leaves = options.leaves and options.grows and not at_once and array.engine.lanes > 1
+        self._reorders = array.design.fills_first_bucket(array.parameters) and not options.counts_probes
+        self.rebuilds = self.probes = self.inserted = 0
+        self.new_share = 1.0
+        self.state: ArrayState[A] = ArrayState(array, 0)
+        self.recovery = Recovery()
+        self._clear_later, self._recover_later = resting(ArraySlots._clear, self), resting(type(self).recover, self)
+        if not array.cleared:
+            array.forget(stream)
+        self._rest()
+        self.listed = array.engine.allocate_pinned(LISTED_BYTES)
+
+    # ---- what the store is; nothing of it waits or changes anything
+    @property
+    def array(self) -> A:
+        """The memory that holds the pairs."""
+        return self.state.array
+
+    @property
+    def spec(self) -> KernelSpec:
+        """The kernels of the table at its size."""
+        return self.state.array.spec
+
+    @property
+    def size(self) -> int:
+        return self.state.size
+
+    @property
+    def slots(self) -> int:
+        return self.state.array.slots
+
+    @property
+    def capacity(self) -> int:
+        return policies.capacity_of(self.state.array.slots, self.options.load_factor)
+
+    @property
+    def nbytes(self) -> int:
+        return self.state.array.nbytes
+
+    @property
+    def insert_probes(self) -> float | None:
+        return self.probes / self.inserted if self.options.counts_probes and self.inserted else None
+
+    @property
+    def pending(self) -> bool:
+        return self.recovery.step is not None
+
+    def memory_use(self) -> MemoryUse:
+        return self.state.array.memory_use()
+
+    # ---- other stores
+    def sibling(self, keys: int, stream: Any = None) -> Self:
+        array = self.state.array
+        return type(self)(
+            array.beside(self._slots_for(keys), array.seed + 1, stream), self.options, self.remedy, stream
+        )
+
+    def copy(self, stream: Any = None) -> Self:
+        state = self.state
+        twin = type(self)(state.array.copy(stream), self.options, self.remedy, stream)
+        twin.state = state._replace(array=twin.array)
+        twin.rebuilds, twin.probes, twin.inserted = self.rebuilds, self.probes, self.inserted
+        return twin
+
+    def _slots_for(self, keys: int) -> int:
+        return policies.slots_for(max(1, keys), self.options.load_factor)
+
+    # ---- operations that change nothing
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
+        return self.state.array.scan(room, out_keys, out_values, stream)
+
+    def broken_buckets(self, stream: Any = None) -> int:
+        return self.state.array.broken_buckets(stream)
+
+    # ---- updates
+    def update(self, batch: Batch) -> None:
+        """As `Store.update`; returns when the batch is done, or left."""
+        n, awaited = batch.n, self.state.awaited
+        if n == 0:
+            return
+        if awaited and self.surely_fit(awaited + n) and self._leave(batch):
+            return
+        fits = self.prepare(batch)
+        if fits is None:
+            return
+        self.finish(batch.stream)
+        if not fits and not self.state.size:
+            fits = not may_fail(self, batch)
+        if not (fits and self._leave(batch)):
+            self._do(batch)
+
+    def prepare(self, batch: Batch) -> bool | None:
+        """Make the table as large as a batch needs, and do the batch if a build can: None if it is done.
+
+        Otherwise, whether the batch fits though all of its keys were new. The memory may still be not cleared.
+        """
+        self.end_updates(batch.stream)
+        fits = self.surely_fit(batch.n)
+        slots = None if fits else self._slots_ahead(batch)
+        done = slots is not None and self._is_grown_with(slots, batch)
+        if slots is not None and not done:
+            with suppress(MemoryError):  # the batch may fit all the same
+                self.replace(slots, Cause.BATCH, batch.stream)
+        if done or self._is_built(batch):
+            self._keep_in_bounds(batch.stream)
+            return None
+        return fits
+
+    def surely_fit(self, keys: int) -> bool:
+        """Whether the table is half full at most with so many new keys, and needs no rebuild before."""
+        array, size, tombstones, *_ = self.state
+        return 2 * (size + keys) <= self.safe_load_factor * array.slots and 2 * tombstones <= array.slots
+
+    def _is_built(self, batch: Batch) -> bool:
+        """Do a batch for a table without keys in one build, if the family can: whether it is done."""
+        array = self.state.array
+        if self.state.size or self.options.counts_probes or batch.op in COMBINING:
+            return False
+        self.recovery.step = self._recover_later
+        built = None
+        with suppress(MemoryError):
+            built = self.remedy.build(self, batch, None)
+        if built is not None:
+            self.state = ArrayState(array, built[1], vouched=batch.unique)
+            self.new_share = built[1] / batch.n
+        self._rest()
+        return built is not None
+
+    def _is_grown_with(self, slots: int, batch: Batch) -> bool:
+        """Grow to so many slots by a build that does the batch, too, if the family can: whether it is done.
+
+        The table stays as it is until the commit.
+        """
+        array, size, _, vouched, *_ = self.state
+        if not size or self.options.counts_probes or batch.op in COMBINING:
+            return False
+        resize = Resize(self.design.name, array.slots, Cause.BATCH)
+        built = None
+        with suppress(MemoryError):
+            built = self.remedy.build(self, batch, slots)
+        if built is None:
+            return False
+        self.state = ArrayState(*built, vouched=vouched or batch.unique)
+        self.rebuilds, self.new_share = self.rebuilds + 1, (built[1] - size) / batch.n
+        resize.done(built[1], built[0].slots)
+        return True
+
+    def _leave(self, batch: Batch) -> bool:
+        """Launch a batch, behind those that are awaited, and do not wait for it: whether that is done."""
+        if not self._leaves or batch.op in COMBINING or not self.state.array.is_one_launch(batch.n):
+            return False
+        state, step = self.state, self.recovery.step
+        batch, _own_flags = with_flags(self.engine, batch)
+        self.recovery.step = self._recover_later
+        left = False
+        try:
+            left = self.remedy.leave(self, batch)
+        except MemoryError:  # before the kernel was launched
+            self.recovery.step = step
+            raise
+        if left:
+            self.state = state._replace(vouched=state.vouched or batch.unique, awaited=state.awaited + batch.n)
+        else:
+            self.recovery.step = step
+        return left
+
+    def _do(self, batch: Batch) -> None:
+        """Do a batch, or take it back.
+
+        Its elements may go in another order (`partition`), if they are unique or nobody asks what became of each.
+        """
+        before, copies = self.state, None
+        array, counts = before.array, self.options.counts_probes
+        if self._reorders and batch.op == Op.KEEP and (batch.unique or not batch.flags):
+            copies = in_parts(array, batch)
+        if copies:
+            batch = copies.batch
+        batch, _own_flags = with_flags(self.engine, batch)
+        undo, launch = self.remedy.way_back(self, batch), partial(self.remedy.launch, self, batch)
+        at_once = batch.op in COMBINING and array.is_one_launch(batch.n)
+        update = Transaction(self, batch, undo, launch, counts_probes=counts, at_once=at_once)
+        two_rounds = copies is not None and self.design.has_two_rounds(self.parameters)
+        try:
+            update.do(partial(self._settle, update) if two_rounds else None)
+        except TableFull as error:
+            if copies and error.keys is not None:
+                error.keys = copies.originals(error.keys)
+            raise
+        added = self.state.size - before.size
+        if copies:
+            copies.flag(batch.flags, added)
+        self.new_share = added / batch.n
+        self._keep_in_bounds(batch.stream)
+
+    def _settle(self, update: Transaction[A]) -> Listed | None:
+        """Do the first round of a batch that goes in two; what is left for the second."""
+        batch, state = update.batch, self.state
+        self.engine.fill(batch.flags, Flag.UNPLACED, batch.n, batch.stream)
+        settled = cast(Any, state.array).settle(batch)
+        if settled is None:
+            return None
+        added, left = settled
+        self.state, update.launched = (
+            state._replace(size=state.size + added, vouched=state.vouched or batch.unique),
+            True,
+        )
+        return cast(Listed, left)
+
+    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
+        self.finish(stream)
+        if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
+            return
+        erase(self, keys, n, flags, only, stream, leaves_tombstones=self.remedy.leaves_tombstones)
+        self._keep_in_bounds(stream, erased=True)
+
+    def clear(self, stream: Any = None) -> None:
+        if self.state.awaited:
+            self.engine.synchronize(None)
+        array = self.state.array
+        self.recovery.step = self._clear_later
+        array.forget(stream)
+        self.state = ArrayState(array, 0)
+        self._rest()
+
+    def _clear(self, stream: Any) -> None:
+        array = self.state.array
+        array.clear(stream)
+        self.state = ArrayState(array, 0)
+
+    def _rest(self) -> None:
+        """Note what is left to do for an array without an update on its way."""
+        self.recovery.step = None if self.state.array.cleared else self._clear_later
+
+    # ---- size
+    def rebuild(self, keys: int, stream: Any = None) -> None:
+        self.finish(stream)
+        self.replace(self._slots_for(max(keys, self.state.size)), Cause.ASKED, stream)
+
+    def _slots_ahead(self, batch: Batch) -> int | None:
+        """Slots to move to before a batch: if the table is as full as it should be, or the new keys would fill it.
+
+        A table of fixed size is rebuilt at its size if searches would have no end among its tombstones.
+        """
+        array, size, tombstones, *_ = self.state
+        if self.options.grows:
+            estimate = partial(estimate_new_keys, self, batch)
+            slots = self._growth.slots_ahead(size, array.slots, tombstones, batch.n, self.new_share, estimate)
+            return None if slots is None else max(slots, size)
+        if self.design.searches_until_unused and 2 * tombstones > array.slots:
+            with suppress(MemoryError, TableFull):  # the table is right as it is
+                self.replace(array.slots, Cause.ERASED, batch.stream)
+        return None
+
+    def _keep_in_bounds(self, stream: Any, erased: bool = False) -> None:
+        """Bring the load factor back within the bounds. Only an erase makes the table smaller."""
+        if self.options.bounds is None:
+            return
+        slots = self._growth.slots_after(self.size, self.slots, erased)
+        if slots is not None:
+            with suppress(MemoryError, TableFull):  # the batch is done, and the table right as it is
+                self.replace(slots, Cause.BOUNDS, stream)
+
+    def make_room(self, update: Transaction[A], missing: int) -> None:
+        """As `ArrayStore.make_room`."""
+        self.remedy.make_room(self, update, missing)
+
+    def move_for(self, update: Transaction[A], missing: int, slots: int) -> None:
+        """Move all pairs into another array, in which the missing elements of a batch have a better chance.
+
+        The new array is larger if the batch may fail by its size, or has failed under enough sets of hash constants.
+        Otherwise it has the same ``slots``, and other constants.
+
+        Raises
+        ------
+        TableFull, MemoryError
+            The array is the old one, with the pairs that it had.
+        """
+        (array, size, *_), tried, batch = self.state, update.tried, update.batch
+        grows, attempts, load_factor, *_ = self.options
+        if grows and (update.undo is not None or update.attempts >= attempts):
+            wanted = policies.slots_after_failure(size, missing, array.slots, load_factor)
+            slots = self.slots_to_try(wanted, slots, missing, tried)
+        elif tried >= attempts or (missing and size + (missing if batch.unique else 1) > slots):
+            raise does_not_fit(size + missing, slots, self.design.name, tried)
+        self.replace(slots, Cause.NO_SLOT, batch.stream, rehashes=update.attempts > 1)
+
+    def replace(self, slots: int, cause: Cause, stream: Any, *, rehashes: bool = False) -> None:
+        """Move all pairs into a new array, with other hash constants unless the family keeps them.
+
+        Parameters
+        ----------
+        rehashes
+            The constants change in any case.
+
+        Raises
+        ------
+        MemoryError, TableFull
+            The array is the old one, with the pairs that it had.
+        """
+        old, attempts = self.state.array, self.options.attempts
+        resize = Resize(self.design.name, old.slots, cause)
+        first = old.seed + (rehashes or slots == old.slots or not self.remedy.keeps_constants)
+        for seed in count(first):
+            state = self._moved(slots, seed, stream)
+            if state is not None:
+                self.state = state
+                self.rebuilds += old.cleared  # otherwise no pair was ever there
+                resize.done(state.size, state.array.slots)
+                return
+            tried = seed + 1 - first
+            if tried % attempts == 0:
+                if not self.options.grows:
+                    raise not_placed_anew(self.size, slots, tried)
+                slots = self.slots_to_try(2 * slots, slots, 0, tried)
+
+    def _moved(self, slots: int, seed: int, stream: Any) -> ArrayState[A] | None:
+        """The state with all pairs in a new array; None if some have no slot there."""
+        state = self.state
+        new = state.array.sibling(slots, seed, stream)
+        if state.array.cleared and (state.size or self.pending):
+            return self.remedy.move(self, new, stream)
+        if state.array.cleared and not new.cleared:  # nothing to move
+            new.clear(stream)
+        return state._replace(array=new, tombstones=0)
+
+    def slots_to_try(self, wanted: int, slots: int, missing: int, tried: int) -> int:
+        """As `giving_up.slots_to_try`, with ``missing`` elements beside the keys."""
+        keys, limits = self.size + missing, {"tried": tried, "attempts": self.options.attempts}
+        return slots_to_try(wanted, slots, keys, self.design.name, vouched=self.state.vouched, **limits)
+
+    # ---- recovery
+    def finish(self, stream: Any = None) -> None:
+        if self.state.awaited:
+            self._end(stream)
+        if self.recovery.step is not None:
+            self.recovery.run(self.engine, stream)
+
+    def _end(self, stream: Any) -> None:
+        """Count the keys of the batches that were left. With displaced pairs, the recovery stays noted. Waits."""
+        state = self.state
+        outcome: Outcome = cast(Any, state.array).outcome(stream)
+        self.state = state._replace(size=state.size + outcome.changed, awaited=0)
+        self.new_share = outcome.changed / state.awaited
+        if outcome.complete:
+            self.recovery.step = None
+
+    def end_updates(self, stream: Any) -> None:
+        """As `finish`, but for memory that is still to be cleared."""
+        if self.recovery.step is not self._clear_later:
+            self.finish(stream)
+
+    def recover(self, stream: Any) -> None:
+        """As `ArrayStore.recover`. An array that is not cleared had no keys before, and is cleared."""
+        if self.state.array.cleared:
+            self.remedy.recover(self, stream)
+        else:
+            self._clear(stream)
+
+    def count_keys(self, stream: Any) -> None:
+        """Take the number of keys from the slots. Allocates a report alone, as a scan does."""
+        state, size = self.state, self.state.array.scan(0, 0, 0, stream)
+        gone = max(0, state.size - size) if self.remedy.leaves_tombstones else 0
+        self.state = state._replace(size=size, tombstones=state.tombstones + gone, awaited=0)
