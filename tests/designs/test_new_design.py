@@ -1,4 +1,7 @@
-"""A new design of a family that is there: a header, a Python file of the same stem, and a line in the registry."""
+"""A new design of a family that is there: a header, a Python file of the same stem, and a line in the registry.
+
+A new family has a folder of its own besides, with its array and its remedy.
+"""
 
 from __future__ import annotations
 
@@ -13,49 +16,7 @@ import pytest
 from support.engines import missing
 
 ROOT = Path(__file__).resolve().parents[2]
-
-HEADER = """// Two buckets to try in order: a key lives in the first with room, and never moves.
-#pragma once
-#include "buckets/abi.cuh"
-#include "core/design.cuh"
-
-namespace warphash {
-
-template <class S_>
-struct ToyTable : OverBuckets {
-  using S = S_;
-  using Pair = typename S::Pair;
-  static constexpr bool kSettles = false, kMovesKeys = false, kReadsFirst = true;
-  WARPHASH_FN static i32 settle_slots(const Table&) { return 0; }
-  WARPHASH_FN static i32 region(const Table&) { return S::kSlots; }
-  WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const BucketView<S>& seen) {
-    return probe.advance(t, seen, false);
-  }
-
-  struct Placement {
-    Pair hand;
-    Named<S> named;
-    u32 bucket;
-    u32 function;
-  };
-
-  WARPHASH_FN static Placement start(const Probe<S>& probe, typename S::Word value, u32) {
-    return {Pair::make(probe.named.key, value), probe.named, probe.bucket, 0};
-  }
-
-  WARPHASH_FN static Placed step(const Table& t, Placement& p, const BucketView<S>& seen) {
-    if (seen.hit >= 0) return Placed::kWasThere;
-    if (seen.vacant < S::kSlots)
-      return S::occupy(S::at(t, p.bucket) + seen.vacant, p.hand) ? Placed::kInserted : Placed::kGoesOn;
-    if (++p.function >= t.hashes) return Placed::kNoRoom;
-    p.bucket = bucket_of(t, p.named, p.function);
-    return Placed::kGoesOn;
-  }
-};
-
-}  // namespace warphash
-"""
-
+TOY = Path(__file__).with_name("toy_family")
 DESIGN = '''"""A toy: see ``kernels/designs/toy_table.cuh``."""
 
 from .base import Design, Parameter
@@ -75,10 +36,8 @@ DESIGN = Design(
 '''
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the sources and tests with one more design."""
-    copy = tmp_path_factory.mktemp("tree")
+def copy_of_the_tree(copy: Path) -> Path:
+    """Copy the sources and tests, with a line in the registry for one more design; the package's folder."""
     for name in ("src", "tests", "pyproject.toml"):
         source = ROOT / name
         if source.is_dir():
@@ -86,8 +45,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         else:
             shutil.copy(source, copy / name)
     package = copy / "src" / "warphash"
-    (package / "kernels" / "designs" / "toy_table.cuh").write_text(HEADER)
-    (package / "designs" / "toy_table.py").write_text(DESIGN)
+    shutil.copy(TOY / "toy_table.cuh", package / "kernels" / "designs")
     registry = package / "designs" / "registry.py"
     line = '    "megakv",\n'
     assert registry.read_text().count(line) == 1
@@ -96,6 +54,34 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         from warphash.runtime import _cpu  # type: ignore[attr-defined]
 
         shutil.copy(_cpu.__file__, package / "runtime")
+    return package
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy with a new design."""
+    copy = tmp_path_factory.mktemp("tree")
+    package = copy_of_the_tree(copy)
+    (package / "designs" / "toy_table.py").write_text(DESIGN)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def tree_with_a_family(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy with a new design of a new family, whose faults are tested, too."""
+    copy = tmp_path_factory.mktemp("family")
+    package = copy_of_the_tree(copy)
+    shutil.copy(TOY / "design.py", package / "designs" / "toy_table.py")
+    folder = package / "storage" / "toy"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    for name in ("array.py", "store.py"):
+        shutil.copy(TOY / name, folder)
+    faults = copy / "tests" / "support" / "faults.py"
+    line, some = '        Family("buckets", "bucketed_cuckoo"),\n', "SOME = (\n"
+    assert faults.read_text().count(line) == faults.read_text().count(some) == 1
+    with_toys = faults.read_text().replace(line, f'{line}        Family("toys", "toy_table"),\n')
+    faults.write_text(with_toys.replace(some, f'{some}    "toys",\n'))
     return copy
 
 
@@ -113,6 +99,24 @@ def run(tree: Path, *command: str) -> str:
 def test_it_has_the_conformance_suite(tree: Path, file: str) -> None:
     selection = [f"tests/conformance/{file}", "-k", "emulated-toy_table", "-n", "0", "-p", "no:cacheprovider"]
     said = run(tree, "-m", "pytest", *selection)  # nothing collected is a failure: exit status 5
+    assert " passed" in said or "[100%]" in said
+
+
+FAULTS = {
+    "table/test_no_memory.py": "toys",
+    "table/test_interrupts.py": "toys",
+    "conformance/test_verbs.py": "toy_table",
+    "conformance/test_container.py": "toy_table",
+    "conformance/test_refused_memory.py": "toy_table",
+}
+"""Files of tests, and what the names of their tests for the toy family have in common."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", FAULTS)
+def test_a_family_of_its_own_is_an_array_and_a_remedy(tree_with_a_family: Path, file: str) -> None:
+    selection = [f"tests/{file}", "-k", FAULTS[file], "-n", "0", "-p", "no:cacheprovider"]
+    said = run(tree_with_a_family, "-m", "pytest", *selection)
     assert " passed" in said or "[100%]" in said
 
 

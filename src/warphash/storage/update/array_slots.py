@@ -139,7 +139,7 @@ class Remedy(Protocol[A]):
         """As `ArrayStore.make_room`: in place, or by `ArraySlots.move_for`."""
 
     def move(self, slots: ArraySlots[A], new: A, stream: Any) -> ArrayState[A] | None:
-        """The state with all pairs in a new array, which may be not cleared; None if some have no slot there."""
+        """The state with all pairs in a new array, which is cleared by that; None if some have no slot there."""
 
     def recover(self, slots: ArraySlots[A], stream: Any) -> None:
         """Make the table whole after an update without a way back, and count its keys (`ArraySlots.count_keys`).

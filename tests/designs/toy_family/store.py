@@ -1,0 +1,52 @@
+"""The remedy of the toy family: more slots, or other hash constants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warphash.storage import policies
+from warphash.storage.batch import Batch
+from warphash.storage.listed import Listed
+from warphash.storage.storage import Outcome, StoreOptions, TableKind
+from warphash.storage.update.array_slots import ArraySlots
+from warphash.storage.update.transaction import ArrayState, Transaction, way_back
+
+from .array import ToyArray
+
+
+def make_store(
+    kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool
+) -> ArraySlots[ToyArray]:
+    """Make an empty store for ``capacity`` keys."""
+    slots = policies.slots_for(capacity, options.load_factor)
+    return ArraySlots(ToyArray(*kind, slots, seed, hash), options, ToyRemedy())
+
+
+class ToyRemedy:
+    """Neither builds nor leaves a batch, and displaces no pair."""
+
+    keeps_constants = False
+    leaves_tombstones = True
+    way_back = staticmethod(way_back)
+
+    def build(self, slots: ArraySlots[ToyArray], batch: Batch, more_slots: int | None) -> None:
+        return None
+
+    def leave(self, slots: ArraySlots[ToyArray], batch: Batch) -> bool:
+        return False
+
+    def launch(
+        self, slots: ArraySlots[ToyArray], batch: Batch, state: ArrayState[ToyArray], listed: Listed | None
+    ) -> Outcome:
+        return state.array.update(batch, count_probes=slots.options.counts_probes, listed=listed)
+
+    def make_room(self, slots: ArraySlots[ToyArray], update: Transaction[ToyArray], missing: int) -> None:
+        slots.move_for(update, missing, slots.slots)
+
+    def move(self, slots: ArraySlots[ToyArray], new: ToyArray, stream: Any) -> ArrayState[ToyArray] | None:
+        new.clear(stream)
+        complete = new.take_over(slots.array, stream).complete
+        return slots.state._replace(array=new, tombstones=0) if complete else None
+
+    def recover(self, slots: ArraySlots[ToyArray], stream: Any) -> None:
+        slots.count_keys(stream)
