@@ -20,7 +20,7 @@ import numpy as np
 
 from warphash import HashMap, HashSet, MultiMap, Operation
 from warphash.designs import registry
-from warphash.storage import aggregate, lookup_partition, policies
+from warphash.storage.batch_order import hot_keys, lookups, parts
 from warphash.storage.quotient import route
 
 TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "u8"), ("u4", None), ("V16", "u4"), ("V24", "V40")]
@@ -52,8 +52,8 @@ small the table is."""
 
 
 def parts_of_any_table(buckets: int, bucket_bytes: int, reach_bytes: int, *_: int) -> tuple[int, int] | None:
-    """In place of `policies.lookup_parts_of`."""
-    return policies._at_most(policies.MOST_PARTS, buckets, PART_SHIFT) if reach_bytes else None
+    """In place of `parts.lookup_parts_of`."""
+    return parts._at_most(parts.MOST_PARTS, buckets, PART_SHIFT) if reach_bytes else None
 
 
 def rows(ids: Any, dtype: str) -> np.ndarray[Any, Any]:
@@ -166,14 +166,14 @@ def main() -> None:
     options.add_argument("--keys", type=int, default=3000)
     options.add_argument("--design", choices=registry.names(), action="append")
     given = options.parse_args()
-    by_parts = mock.patch.multiple(lookup_partition, FEWEST_PARTITIONED=1, lookup_parts_of=parts_of_any_table)
+    by_parts = mock.patch.multiple(lookups, FEWEST_PARTITIONED=1, lookup_parts_of=parts_of_any_table)
     few = {"FEWEST_ELEMENTS": 1, "FEWEST_PER_RANGE": 0, "FEWEST_PER_SCATTERED_RANGE": 0, "ONE_PASS_RANGES": 2}
     ways = {"MOST_COUNTED_BINS": 10, "MOST_BINS": 16}  # tables of quotients have 10, 22 and thousands of ranges
     in_passes = mock.patch.multiple(route, **few, **ways)
     for design in given.design or registry.names():
         made = list(tables(design, given.device))
         for key, value, chosen in made:
-            with mock.patch.object(aggregate, "FEWEST_AGGREGATED", HOT), by_parts, in_passes:
+            with mock.patch.object(hot_keys, "FEWEST_AGGREGATED", HOT), by_parts, in_passes:
                 exercise(key, value, chosen, given.keys)
         if "execute" in registry.get(design).capabilities:
             exercise_mixed(design, given.device, given.keys)

@@ -336,15 +336,15 @@ def tune(
     from . import HashMap, HashSet
     from .errors import ParameterError
     from .lab import turns
-    from .storage import lookup_costs, lookup_partition
-    from .storage.tickets.threshold import NEVER, calibrate
+    from .storage.batch_order import calibrate, lookups
+    from .storage.tickets import threshold
 
     stadium = design == "stadium"
     options: dict[str, Any] = {"ticket_bits": ticket_bits} if stadium else {}
     options |= {"design": design, "device": device, "capacity": 1}
     table = HashSet(keys, **options) if values == "none" else HashMap(keys, values, **options)
     store: Any = table._storage.store
-    if not stadium and (table._design.layout.composed or not lookup_partition.has_parts(store.spec)):
+    if not stadium and (table._design.layout.composed or not lookups.has_parts(store.spec)):
         raise ParameterError(
             f"lookups of {table.design} with these types have one way: name another design, or keys of 4 or 8 bytes "
             f"and values as wide"
@@ -354,12 +354,12 @@ def tune(
         raise ParameterError(f"only the {what}, got --device {device}: give cuda")
     turns.take(store.engine.synchronize)
     if stadium:
-        threshold = calibrate(store.state.array, n)
-        said = "at no load factor" if threshold == NEVER else f"from load factor {threshold:.2f} on"
+        least = threshold.calibrate(store.state.array, n)
+        said = "at no load factor" if least == threshold.NEVER else f"from load factor {least:.2f} on"
         said = f"lanes collaborate {said}"
     else:
-        number = lookup_costs.calibrate(store, n)
-        said = "in no table" if number == lookup_costs.NEVER else f"in tables of {number:.0f} parts and more"
+        number = calibrate.calibrate(store, n)
+        said = "in no table" if number == calibrate.NEVER else f"in tables of {number:.0f} parts and more"
         said = f"large lookups go by parts {said}"
     _console.print(f"{table.device}, {table.design}, {keys} to {values}: {said}", highlight=False)
 

@@ -18,7 +18,7 @@ from support.refusals import refusing
 from warphash import HashMap, HashSet, TableFull
 from warphash.errors import ParameterError
 from warphash.runtime.devices import engine_for
-from warphash.storage import aggregate
+from warphash.storage.batch_order import hot_keys
 from warphash.storage.two_level import array as two_level
 
 DEVICES = one_of_each("cpu", "emulated")
@@ -349,7 +349,7 @@ def test_keys_that_repeat_often_are_inserted_and_not_built(
     device: str, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a GPU, where all elements of a key go to one bucket."""
-    monkeypatch.setattr(aggregate, "FEWEST_AGGREGATED", 1 << 10)
+    monkeypatch.setattr(hot_keys, "FEWEST_AGGREGATED", 1 << 10)
     numbers = np.random.default_rng(3).permutation(np.arange(4000) % 400)
     build, built = two_level.TwoLevelArray.build, list[int]()
 

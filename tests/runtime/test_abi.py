@@ -21,7 +21,7 @@ from warphash.runtime import abi, cpu
 from warphash.runtime.compiler import compiler
 from warphash.runtime.cuda import nvrtc
 from warphash.runtime.source import amalgamate, kernel_root
-from warphash.storage import partition, policies
+from warphash.storage.batch_order import ordering, parts
 from warphash.storage.chains import node_pool
 from warphash.storage.quotient import array as quotient
 from warphash.storage.quotient import few, passes, route
@@ -122,7 +122,7 @@ def constants() -> dict[str, int]:
 def of_family(family: str) -> dict[str, int]:
     """Facts of a family that no single design changes."""
     if family == "buckets":
-        return {"kMostBuildParts": policies.MOST_BUILD_PARTS}
+        return {"kMostBuildParts": parts.MOST_BUILD_PARTS}
     if family == "chains":
         return {
             "kSlabBytes": node_pool.SLAB_BYTES,
@@ -254,9 +254,9 @@ def test_nvrtc_lays_out_structures_as_the_host_does() -> None:
 
 def test_tiles_of_a_partition(tmp_path: Path) -> None:
     expected = {
-        "kMostParts": policies.MOST_PARTS,
-        "kTileThreads": partition.TILE_THREADS,
-        "kTileBytes": partition.TILE_BYTES,
+        "kMostParts": parts.MOST_PARTS,
+        "kTileThreads": ordering.TILE_THREADS,
+        "kTileBytes": ordering.TILE_BYTES,
     }
     text = '#define WARPHASH_EMULATED 1\n#include "core/gpu/partition.cuh"\n'
     assert differences(text, expected, tmp_path) == {}

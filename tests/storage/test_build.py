@@ -14,7 +14,7 @@ from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.abi import Op
 from warphash.runtime.cpu import CpuEngine
 from warphash.runtime.devices import engine_for
-from warphash.storage import policies
+from warphash.storage.batch_order import parts
 from warphash.storage.buckets import store
 from warphash.storage.buckets.array import BucketArray
 from warphash.storage.scratch import Workbench
@@ -431,7 +431,7 @@ def test_a_table_is_cleared_before_anybody_looks() -> None:
 
 
 def test_where_a_build_would_not_help() -> None:
-    of = policies.build_parts_of
+    of = parts.build_parts_of
     assert of(1 << 16, 64, 1 << 19, 0, 1 << 19) is None  # an engine without the kernels
     assert of(1 << 16, 64, 1 << 19, 32, 1 << 19) is None  # a bucket is larger than a part
     assert of(1 << 16, 64, 1 << 19, 1 << 12, 1 << 19) == (1024, 6)

@@ -18,7 +18,7 @@ from support.quotients import SLOTS, add, array_of, check_combined, entries, lau
 from support.types import Array
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
-from warphash.storage import aggregate
+from warphash.storage.batch_order import hot_keys
 from warphash.storage.quotient import array as quotient
 from warphash.storage.quotient import route
 
@@ -32,7 +32,7 @@ BATCHES = ("equal", "half", "sorted", "few", "first hot, then different")
 @pytest.fixture(autouse=True)
 def no_sums_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let hot keys come to the table."""
-    monkeypatch.setattr(aggregate, "FEWEST_AGGREGATED", 1 << 40)
+    monkeypatch.setattr(hot_keys, "FEWEST_AGGREGATED", 1 << 40)
 
 
 def batch(name: str, n: int, dtype: str) -> Array:

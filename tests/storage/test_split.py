@@ -15,7 +15,7 @@ from warphash.designs import registry
 from warphash.runtime.devices import engine_for
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine
-from warphash.storage import policies
+from warphash.storage.batch_order import parts
 
 WORD = np.dtype("u8")
 
@@ -103,11 +103,11 @@ def test_where_it_would_not_pay() -> None:
         True,
         False,
     ]  # pairs, columns, columns of large buckets
-    assert not policies.is_built_whole(1000, 1200, 1 << 20, 0)  # a device without such a cache
-    assert not policies.is_built_whole(1000, 1200, (1 << 20) - 1, 1 << 19)  # half of the table lies in it
-    assert policies.is_built_whole(1000, 1200, 1 << 20, 1 << 19)
-    assert policies.is_built_whole(1000, 3000, 1 << 20, 1 << 19)
-    assert not policies.is_built_whole(1000, 3001, 1 << 20, 1 << 19)
+    assert not parts.is_built_whole(1000, 1200, 1 << 20, 0)  # a device without such a cache
+    assert not parts.is_built_whole(1000, 1200, (1 << 20) - 1, 1 << 19)  # half of the table lies in it
+    assert parts.is_built_whole(1000, 1200, 1 << 20, 1 << 19)
+    assert parts.is_built_whole(1000, 3000, 1 << 20, 1 << 19)
+    assert not parts.is_built_whole(1000, 3001, 1 << 20, 1 << 19)
 
 
 def test_a_table_that_is_full_is_as_it_was_and_one_that_may_grow_does(device: str) -> None:

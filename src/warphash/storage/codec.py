@@ -11,8 +11,8 @@ from ..errors import TableFull, UnsupportedVerb
 from ..runtime.abi import Op, StoredRows, WordBatch, bytes_of
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
-from . import aggregate
 from .batch import COMBINING, Batch, MixedBatch
+from .batch_order import hot_keys
 from .lookup import find_in_any_order, launch_find
 from .storage import MemoryUse, Store
 
@@ -62,9 +62,9 @@ class WordStorage:
         self._value_slack = _slack(value_bytes, self._value_word, _VALUE_ALIGNMENT_BYTES)
 
     @cached_property
-    def _aggregator(self) -> aggregate.Aggregator:
+    def _aggregator(self) -> hot_keys.Aggregator:
         """Of the batches of the table; few tables need it."""
-        return aggregate.Aggregator()
+        return hot_keys.Aggregator()
 
     @property
     def nbytes(self) -> int:
@@ -151,7 +151,7 @@ class WordStorage:
     def _update(self, batch: Batch) -> None:
         """Update the store with the words of a batch; of its hot keys, if they would be a queue, with few elements."""
         left = None
-        if batch.n >= aggregate.FEWEST_AGGREGATED and not batch.unique:
+        if batch.n >= hot_keys.FEWEST_AGGREGATED and not batch.unique:
             waits = batch.op != Op.KEEP or self.store.design.claims_first or self._is_for_few(batch.n)
             left = self._combined(batch) if waits else None
         if left is None:
@@ -166,7 +166,7 @@ class WordStorage:
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
         words = self._keys(keys, n, stream)
         left = None
-        if n >= aggregate.FEWEST_AGGREGATED and self._is_for_few(n):
+        if n >= hot_keys.FEWEST_AGGREGATED and self._is_for_few(n):
             erased = Batch(words[0], 0, n, flags=flags, stream=stream)
             left = self._combined(erased)
         if left is None:
@@ -179,7 +179,7 @@ class WordStorage:
         """Whether a batch has many more elements than the table has slots: keys repeat, or are absent."""
         return n >= _ELEMENTS_FOR_FEW * self.store.slots
 
-    def _combined(self, batch: Batch) -> aggregate.Aggregated | None:
+    def _combined(self, batch: Batch) -> hot_keys.Aggregated | None:
         """What is left of a batch whose hot keys were combined; None if they were not."""
         if self._multi:
             return None

@@ -1,4 +1,4 @@
-"""Keys for tables that are measured, such as `lookup_costs` and `tickets.threshold` fill."""
+"""Keys for tables that are measured, such as `calibrate` and `tickets.threshold` fill."""
 
 from __future__ import annotations
 

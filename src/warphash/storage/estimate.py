@@ -9,34 +9,28 @@ Two measurements bound the number. A sample of the batch is looked up, which tel
 absent. If that share could be too large, all keys are entered into a sketch of 2^13 registers (Flajolet et al.,
 HyperLogLog, 2007), which tells how many of them differ, with a standard error of 1.15 percent; it reads each key once.
 
-Where keys lie in host memory, a sample of them is compared first. A sample of 4 sqrt(n) keys out of n, each of which is
-there twice, is expected to have 8 repeated keys. If no key repeats there, nearly all keys of the batch differ, and the
-sketch is left out.
+If no key repeats in another sample (`sample.seem_distinct`), nearly all keys of the batch differ. Then the sketch is
+left out.
 """
 
 from __future__ import annotations
 
-import ctypes
 import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..runtime.abi import FingerprintBatch, SampleBatch, StoredRows
+from ..runtime.abi import FingerprintBatch, StoredRows
 from ..runtime.source import ROWS, SKETCH
 from .batch import Batch
-from .lookup import launch_find
-from .random_words import random_words
+from .batch_order.sample import absent_share, seem_distinct
 from .storage import Store
 
-__all__ = ["FEWEST_SKETCHED", "estimate_new_keys", "seem_distinct", "seem_new"]
+__all__ = ["FEWEST_SKETCHED", "estimate_new_keys"]
 
 FEWEST_SKETCHED = 1 << 13
 """Elements up to which all absent ones are taken for different keys: room for them costs less than the sketch."""
-
-_SAMPLE = 1 << 10
-"""Elements that are looked up."""
 
 _BLOCK_ROWS, _BLOCK_THREADS = 1 << 14, 1 << 10
 """Fewest rows of a block of a GPU that sketches, whose own registers take as long as so many; and its threads."""
@@ -63,49 +57,10 @@ def estimate_new_keys(store: Store, batch: Batch, room: int = 0) -> int:
         return n
     absent = n
     if store.size:
-        absent = math.ceil(_absent_share(store, keys, n, stream) * n)
+        absent = math.ceil(absent_share(store, keys, n, stream) * n)
     if absent <= max(room, FEWEST_SKETCHED) or seem_distinct(store, keys, n):
         return absent
     return min(absent, math.ceil(_distinct(_sketch(store, keys, n, stream))))
-
-
-def seem_distinct(store: Store, keys: int, n: int) -> bool:
-    """Whether no key repeats in a sample of a batch of ``n`` words in host memory; False if they are elsewhere."""
-    width, sampled = store.spec.word_bytes, 2 * math.isqrt(n)
-    step = n // max(1, sampled)
-    if not store.engine.shares_host_memory or width > 8 or step < 2:
-        return False
-    memory: Any = (ctypes.c_char * (n * width)).from_address(keys)
-    words = np.frombuffer(memory, f"u{width}")
-    within = (random_words(sampled, n) % np.uint64(step - 1)).astype(np.int64)
-    places = np.arange(sampled) * step + within
-    sample = np.sort(words[np.concatenate([places, places + 1])])  # neighbours, because copies may lie side by side
-    return not np.any(sample[1:] == sample[:-1])
-
-
-def seem_new(store: Store, keys: int, n: int, stream: Any = None) -> bool:
-    """Whether no key repeats in a sample of a batch in host memory, and none of another sample is in the store. Waits.
-
-    Raises
-    ------
-    MemoryError
-        If there is no room for the sample.
-    """
-    return seem_distinct(store, keys, n) and _absent_share(store, keys, n, stream) == 1
-
-
-def _absent_share(store: Store, keys: int, n: int, stream: Any) -> float:
-    """The share of absent keys in a sample of a batch."""
-    engine, width, sampled = store.engine, store.spec.word_bytes, min(n, _SAMPLE)
-    at, held = keys, None
-    if sampled < n:
-        held = engine.allocate(sampled * width, stream)
-        batch = SampleBatch(n=sampled, rows=keys, row_bytes=width, row_count=n, out_rows=held.ptr)
-        engine.program(ROWS).run("sample", StoredRows(), batch, sampled, stream)
-        at = held.ptr
-    flags = engine.allocate(sampled, stream)
-    launch_find(store.state.array, at, sampled, 0, flags.ptr, 0, stream)
-    return 1 - np.count_nonzero(engine.to_host(flags.ptr, np.uint8, sampled, stream)) / sampled
 
 
 def _sketch(store: Store, keys: int, n: int, stream: Any) -> npt.NDArray[np.uint32]:

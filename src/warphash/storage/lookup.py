@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ..runtime.abi import Batch
 from ..runtime.engine import Engine, KernelSpec, Program
-from . import lookup_partition
+from .batch_order import lookups
 
 __all__ = [
     "LAUNCH_ELEMENTS",
@@ -67,7 +67,7 @@ def launch_find(
 ) -> None:
     """Values and presence of ``n`` keys; or what another ``entry`` of a find writes to ``counts`` for each.
 
-    A large batch may go in the order of the parts of the table (`lookup_partition`).
+    A large batch may go in the order of the parts of the table (`lookups`).
 
     Parameters
     ----------
@@ -83,8 +83,8 @@ def launch_find(
         keys, values = keys + more * spec.word_bytes, values and values + more * spec.value_word_bytes
         flags, counts = flags and flags + more, counts and counts + more * 4
         return launch_find(array, keys, n - more, values, flags, default, stream, counts, entry)
-    may_part = n >= lookup_partition.FEWEST_PARTITIONED and not counts
-    parts = lookup_partition.parts_for(array, n) if may_part else None
+    may_part = n >= lookups.FEWEST_PARTITIONED and not counts
+    parts = lookups.parts_for(array, n) if may_part else None
     if parts is None or not find_by_parts(array, keys, n, values, flags, default, parts, stream):
         find_as_given(array, keys, n, values, flags, default, stream, counts, entry)
 
@@ -99,7 +99,7 @@ def find_by_parts(
     bool
         False if there can be no copies: then nothing is answered.
     """
-    parted = lookup_partition.partition_keys(array, keys, n, parts, stream)
+    parted = lookups.partition_keys(array, keys, n, parts, stream)
     if parted is None:
         return False
     out_values, out_flags = values and parted.keys, flags and parted.flags
@@ -122,8 +122,8 @@ def find_in_any_order(
     for at in range(0, n, LAUNCH_ELEMENTS):
         count, first = min(LAUNCH_ELEMENTS, n - at), at * spec.word_bytes
         copies = out_keys + first
-        parts = lookup_partition.parts_for(array, count)
-        parted = parts and lookup_partition.partition_keys(array, keys + first, count, parts, stream, out=copies)
+        parts = lookups.parts_for(array, count)
+        parted = parts and lookups.partition_keys(array, keys + first, count, parts, stream, out=copies)
         if parted is None:
             if not at:
                 return False

@@ -53,8 +53,9 @@ from ..errors import (
 )
 from ..runtime.abi import Op, Operation, kind_of
 from ..runtime.devices import engine_for
-from ..storage import lookup_partition, selection
+from ..storage import selection
 from ..storage.batch import Batch
+from ..storage.batch_order import lookups
 from ..storage.bounded.bound import RANKED_ROWS
 from ..storage.codec import FEWEST_BUILT, WordStorage
 from ..storage.make import make_storage
@@ -939,7 +940,7 @@ class BaseTable(Generic[K]):
 
     def _may_choose_order(self, keys: ArrayView) -> bool:
         """Whether an order of the table's choice could save time: keys are many, in memory of a GPU."""
-        large = keys.rows >= lookup_partition.FEWEST_PARTITIONED and keys.device == self._device
+        large = keys.rows >= lookups.FEWEST_PARTITIONED and keys.device == self._device
         return large and self._engine.reach_bytes > 0 and isinstance(self._storage, WordStorage)
 
     def _find_in_any_order_locked(

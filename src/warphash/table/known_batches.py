@@ -5,7 +5,7 @@ host longer than the launch takes the driver. So a table keeps what compiled cod
 that it was asked with. Compiled code then compares the arrays of a batch with that, finds their addresses, and makes
 the arrays of the answer. It knows batches of one axis, if keys and values have the types of the table.
 
-Lookups of fewer than `lookup_partition.FEWEST_PARTITIONED` keys are compiled to their launch, if keys and values are as
+Lookups of fewer than `lookups.FEWEST_PARTITIONED` keys are compiled to their launch, if keys and values are as
 wide as the words of the table, no update has to be finished, and no CUDA graph captures the stream. All other batches
 go the usual way.
 """
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..arrays.library import MAX_ROWS, ArrayView
 from ..arrays.row_type import Column
-from ..storage import lookup_partition
+from ..storage.batch_order import lookups
 from ..storage.codec import WordStorage
 from ..storage.lookup import NO_FIELDS
 
@@ -65,7 +65,7 @@ def known_lookups(
         return None
     if not storage.answers_words(is_value=values is not None):
         return None
-    most = lookup_partition.FEWEST_PARTITIONED
+    most = lookups.FEWEST_PARTITIONED
     see = _see(table, kind, [keys], [table._key], [values, found], storage.key_slack, most)
     if see is None:
         return None

@@ -36,12 +36,13 @@ from ...runtime.abi import (
     Table,
 )
 from ...runtime.engine import Engine, KernelSpec
-from .. import lookup_partition, snapshots
+from .. import snapshots
 from ..batch import COMBINING, Batch
+from ..batch_order import lookups
+from ..batch_order.parts import build_parts_of, is_built_whole
 from ..hash_constants import buckets_for, draw_constants
 from ..listed import Listed
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
-from ..policies import build_parts_of, is_built_whole
 from ..reports import read_report, zeroed_report
 from ..result_slot import ResultSlot
 from ..scratch import CLAIMED_ELEMENTS, Elements, Scratch, Workbench, pieces
@@ -154,7 +155,7 @@ class BucketArray:
         return self.engine.stage_bytes > 0 and self.design.fills_first_bucket(self.parameters)
 
     def parts_to_build(self, keys: int) -> tuple[int, int] | None:
-        """As `policies.build_parts_of` for a build from so many keys; None also where there is no build."""
+        """As `parts.build_parts_of` for a build from so many keys; None also where there is no build."""
         if not self.builds:
             return None
         bucket_bytes = self.spec.slots_per_bucket * self.spec.slot_bytes
@@ -466,9 +467,9 @@ class BucketArray:
         report = scratch.report.ptr if scratch else self._reset_report(stream)
         for at, count, indices, length in pieces(self.engine, n, min(n, LAUNCH_ELEMENTS), only, stream):
             at_keys, at_flags = keys + at * self.spec.word_bytes, flags and flags + at
-            may_part = count >= lookup_partition.FEWEST_PARTITIONED and not small and not indices
-            parts = lookup_partition.parts_for(self, count, erases=True) if may_part else None
-            parted = parts and lookup_partition.partition_keys(self, at_keys, count, parts, stream)
+            may_part = count >= lookups.FEWEST_PARTITIONED and not small and not indices
+            parts = lookups.parts_for(self, count, erases=True) if may_part else None
+            parted = parts and lookups.partition_keys(self, at_keys, count, parts, stream)
             batch = BucketBatch(
                 n=count,
                 keys=parted.keys if parted else at_keys,

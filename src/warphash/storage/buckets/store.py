@@ -24,7 +24,7 @@ from ...errors import TableFull
 from ...runtime.abi import Flag, Op
 from .. import policies
 from ..batch import Batch
-from ..estimate import seem_distinct, seem_new
+from ..batch_order.sample import seem_distinct, seem_new
 from ..giving_up import why_no_slot
 from ..listed import Listed
 from ..resize_log import Cause, Resize

@@ -57,10 +57,10 @@ from ...runtime.abi import Flag, Op, SubtableBatch
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import policies
 from ..batch import COMBINING, Batch
+from ..batch_order.ordering import Copies, in_parts, parts_for
 from ..estimate import estimate_new_keys
 from ..giving_up import not_placed_anew, slots_to_try, why_no_slot
 from ..lookup import NO_FIELDS
-from ..partition import Copies, in_parts, parts_for
 from ..resize_log import Cause, Resize
 from ..scratch import Allocate, Elements, Scratch, with_flags
 from ..shielded import shielded

@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...runtime.abi import Flag
-from .. import aggregate, policies
+from .. import policies
 from ..batch import Batch
+from ..batch_order import hot_keys, sample
 from ..listed import Listed
 from ..storage import Outcome, StoreOptions, TableKind
 from ..update.array_slots import ArraySlots
@@ -58,9 +59,9 @@ class TwoLevelRemedy:
         array, n, stream = slots.array, batch.n, batch.stream
         if more_slots is not None or n > slots.safe_load_factor * array.slots or (batch.flags and not batch.unique):
             return None
-        if not batch.unique and n >= aggregate.FEWEST_AGGREGATED and slots.engine.lanes > 1:
+        if not batch.unique and n >= hot_keys.FEWEST_AGGREGATED and slots.engine.lanes > 1:
             with suppress(MemoryError):
-                if aggregate.Samples().repeat_often(slots, batch.keys, n, stream):
+                if sample.Samples().repeat_often(slots, batch.keys, n, stream):
                     return None
         outcome = self._mended(slots, array, array.build(batch), stream)
         # Keys may repeat that should not. Then nobody knows which element was added.

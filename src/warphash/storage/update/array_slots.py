@@ -13,7 +13,7 @@ is built, and what a recovery does. The order of an update is the same for all f
    become displaced pairs. The next call that needs the end of the batch (`ArraySlots.finish`) reads the outcome, and
    gives displaced pairs slots as after an interrupt. In a fuller table, this could take more memory than there is, and
    a later call would fail for it. Only tables that may grow leave batches.
-5. Any other batch is a `Transaction`. A large batch goes in the order of the parts of the table (`partition`). If the
+5. Any other batch is a `Transaction`. A large batch goes in the order of the parts of the table (`ordering`). If the
    design compares the loads of buckets, the batch goes in two rounds: first all keys that have room in their first
    buckets, then the others (``buckets/insert.cuh``). A table that counts probes takes each batch as it comes, in one
    round.
@@ -36,11 +36,11 @@ from ...runtime.abi import Flag, Op
 from ...runtime.engine import KernelSpec
 from .. import policies
 from ..batch import COMBINING, Batch
+from ..batch_order.ordering import in_parts
 from ..estimate import estimate_new_keys
 from ..giving_up import does_not_fit, not_placed_anew, slots_to_try
 from ..listed import Listed
 from ..lookup import Searchable
-from ..partition import in_parts
 from ..resize_log import Cause, Resize
 from ..scratch import Elements, with_flags
 from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, resting
@@ -352,7 +352,7 @@ class ArraySlots(Generic[A]):
     def _do(self, batch: Batch) -> None:
         """Do a batch, or take it back.
 
-        Its elements may go in another order (`partition`), if they are unique or nobody asks what became of each.
+        Its elements may go in another order (`ordering`), if they are unique or nobody asks what became of each.
         """
         before, copies = self.state, None
         array, counts = before.array, self.options.counts_probes

@@ -1,5 +1,5 @@
 // The keys of a large lookup in the order of the parts of a table, and its answers in the order of the caller; for
-// storage/lookup_partition.py.
+// storage/batch_order/lookups.py.
 //
 //   PartitionKeys   copies keys to out_keys in the order of the parts, and notes where each element went
 //   RestoreOrder    copies values, and flags, from the order of the parts to that of the caller

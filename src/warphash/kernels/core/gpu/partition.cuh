@@ -1,4 +1,4 @@
-// The elements of a large batch in the order of the parts of the table that they go to; for storage/partition.py.
+// The elements of a large batch in the order of the parts of the table that they go to; for storage/batch_order/ordering.py.
 //
 //   CountParts   how many elements each part has
 //   Partition    copies keys, and values if there are any, to out_keys and out_values

@@ -8,34 +8,27 @@ of 2^10 keys from all over the batch, and of as many neighbours. Different keys 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..runtime.abi import AggregateBatch, Aggregation, Flag, Op, SpreadBatch
-from ..runtime.engine import Answer, Buffer, Engine
-from ..runtime.source import AGGREGATES
-from .batch import Batch
-from .scratch import starts_of
-from .storage import Store
+from ...runtime.abi import AggregateBatch, Aggregation, Flag, Op, SpreadBatch
+from ...runtime.engine import Answer, Buffer, Engine
+from ...runtime.source import AGGREGATES
+from ..batch import Batch
+from ..scratch import starts_of
+from ..storage import Store
+from .sample import Samples, seed_of
 
-__all__ = ["FEWEST_AGGREGATED", "Aggregated", "Aggregator", "Samples"]
+__all__ = ["FEWEST_AGGREGATED", "Aggregated", "Aggregator"]
 
 FEWEST_AGGREGATED = 1 << 17
 """Elements from which on a batch is sampled. Equal keys then take a third of the time, and different ones a fifteenth
 longer (docs/performance/insert.md)."""
 
-_SAMPLE = 1 << 10
-"""Of each sample: a row of ``kernels/aggregates``."""
-
-_LEAST_REPEATED = 1 / 4
-"""Of the keys of a sample, the share that repeats another."""
-
 _NO_VALUE_BYTES = 4
 """What the kernel writes for each element of a batch without values."""
 
-_ODD = 0x9E3779B97F4A7C15
 _LANES_OF_BLOCK, _BLOCK_THREADS = 512, 256
 """A block for so many lanes of the device, and its threads."""
 
@@ -70,35 +63,6 @@ class Aggregated:
         """Numbers of elements of the batch that have the keys of some that were left."""
         elements = self.engine.to_host(self.elements, np.uint32, self.batch.n, self.batch.stream)
         return elements[left].astype(np.int64)
-
-
-class Samples:
-    """Samples the batches of one table on a GPU. Its caller holds the table's lock alone."""
-
-    def __init__(self) -> None:
-        self._answer: Answer | None = None  # two words
-
-    def repeat_often(self, store: Store, keys: int, n: int, stream: Any) -> bool:
-        """Whether keys of a batch of ``n`` words of 4 or 8 bytes, at least 2^10, repeat often. Waits.
-
-        Raises
-        ------
-        MemoryError
-            If there is no memory for the answer.
-        """
-        engine = store.engine
-        answer = self._answer = self._answer or engine.answer(2)
-        batch = AggregateBatch(n=n, keys=keys, length=answer.ptr)
-        entry = f"repeats{store.spec.word_bytes}"
-        engine.program(AGGREGATES).run(entry, _seed(store), batch, _BLOCK_THREADS, stream)
-        answer.follow(stream)
-        answer.wait()
-        return max(map(int, answer.words)) >= _LEAST_REPEATED * _SAMPLE
-
-
-def _seed(store: Store) -> Aggregation:
-    """What the kernels hash with."""
-    return Aggregation(seed=store.seed * _ODD & (1 << 64) - 1)
 
 
 class Aggregator:
@@ -138,7 +102,7 @@ class Aggregator:
         batch.out_keys, batch.out_values, batch.elements = out_keys, out_values, elements
         threads = max(2, engine.lanes // _LANES_OF_BLOCK) * _BLOCK_THREADS
         entry = "aggregate" + "".join(map(str, widths))
-        engine.program(AGGREGATES).run(entry, _seed(store), batch, threads, stream)
+        engine.program(AGGREGATES).run(entry, seed_of(store), batch, threads, stream)
         answer.ask(length.ptr, stream)
         answer.wait()
         values, flags = out_values if given.values else 0, out_flags if given.flags else 0

@@ -17,10 +17,10 @@ from warphash.runtime.abi import Flag
 from warphash.runtime.devices import engine_for
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
-from warphash.storage import policies
 from warphash.storage.batch import Batch
+from warphash.storage.batch_order import parts as sizes_of_parts
+from warphash.storage.batch_order.ordering import in_parts
 from warphash.storage.buckets.array import BucketArray
-from warphash.storage.partition import in_parts
 
 ONE_OF_EACH = one_of_each("emulated", "cuda")
 SETTINGS: list[dict[str, Any]] = [
@@ -66,8 +66,8 @@ def test_a_batch_in_the_order_of_the_parts(
         table = make or HashSet(dtype, capacity=n, device=device, **setting)
         store = table._storage.store.array
         bucket_bytes = store.spec.slots_per_bucket * store.spec.slot_bytes
-        parts = policies.parts_of(store.buckets, bucket_bytes, window_bytes, lanes, n)
-        assert parts is not None and 2 <= parts[0] <= policies.MOST_PARTS
+        parts = sizes_of_parts.parts_of(store.buckets, bucket_bytes, window_bytes, lanes, n)
+        assert parts is not None and 2 <= parts[0] <= sizes_of_parts.MOST_PARTS
         keys = some_keys(n, dtype)
         values = keys[::-1].copy() if valued else None
         copied = copies_of(store, keys, values)
@@ -80,16 +80,18 @@ def test_a_batch_in_the_order_of_the_parts(
 
 
 def test_where_the_order_would_not_help() -> None:
-    assert policies.parts_of(1000, 8, 0, 99, 1000) is None  # a device without such a cache
-    assert policies.parts_of(1000, 8, 4001, 99, 1000) is None  # the table lies in it
-    assert policies.parts_of(1 << 20, 64, 1 << 10, 9, (1 << 20) - 1) is None  # fewer elements than lines of 64 bytes
-    assert policies.parts_of(1 << 20, 64, 1 << 10, 9, 1 << 20) == (256, 12)  # as many parts as there may be
-    assert policies.parts_of(1001, 8, 2000, 99, 1000) == (8, 7)
-    assert policies.parts_of(1001, 8, 2000, 9, 1000) == (32, 5)  # four buckets for each lane
-    assert policies.parts_of(1001, 8, 2000, 256, 1000) is None  # two lanes for each bucket
-    assert policies.parts_of(1001, 8, 7, 1, 1000) is None  # not one bucket lies in the cache
-    assert policies.parts_of(768, 8, 2048, 99, 1000) is None  # three parts
-    assert policies.parts_of(769, 8, 2048, 99, 1000) == (4, 8)
+    assert sizes_of_parts.parts_of(1000, 8, 0, 99, 1000) is None  # a device without such a cache
+    assert sizes_of_parts.parts_of(1000, 8, 4001, 99, 1000) is None  # the table lies in it
+    assert (
+        sizes_of_parts.parts_of(1 << 20, 64, 1 << 10, 9, (1 << 20) - 1) is None
+    )  # fewer elements than lines of 64 bytes
+    assert sizes_of_parts.parts_of(1 << 20, 64, 1 << 10, 9, 1 << 20) == (256, 12)  # as many parts as there may be
+    assert sizes_of_parts.parts_of(1001, 8, 2000, 99, 1000) == (8, 7)
+    assert sizes_of_parts.parts_of(1001, 8, 2000, 9, 1000) == (32, 5)  # four buckets for each lane
+    assert sizes_of_parts.parts_of(1001, 8, 2000, 256, 1000) is None  # two lanes for each bucket
+    assert sizes_of_parts.parts_of(1001, 8, 7, 1, 1000) is None  # not one bucket lies in the cache
+    assert sizes_of_parts.parts_of(768, 8, 2048, 99, 1000) is None  # three parts
+    assert sizes_of_parts.parts_of(769, 8, 2048, 99, 1000) == (4, 8)
 
 
 @pytest.mark.parametrize(

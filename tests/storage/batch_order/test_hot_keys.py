@@ -18,9 +18,10 @@ from warphash import HashMap, HashSet, MultiMap, TableFull
 from warphash.runtime.abi import Op
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
-from warphash.storage import aggregate, codec
-from warphash.storage.aggregate import Aggregator
+from warphash.storage import codec
 from warphash.storage.batch import Batch
+from warphash.storage.batch_order import hot_keys, sample
+from warphash.storage.batch_order.hot_keys import Aggregator
 
 DEVICES = one_of_each("emulated", "cuda")
 DESIGNS = ("bucketed_cuckoo", "two_level_cuckoo", "quotient_cuckoo", "slab", "dynamic_cuckoo", "stadium")
@@ -38,8 +39,8 @@ def aggregates(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         left.extend([] if made is None else [made.batch.n])
         return made
 
-    monkeypatch.setattr(aggregate, "FEWEST_AGGREGATED", 256)
-    monkeypatch.setattr(aggregate, "_LEAST_REPEATED", 1 / 32)
+    monkeypatch.setattr(hot_keys, "FEWEST_AGGREGATED", 256)
+    monkeypatch.setattr(sample, "_LEAST_REPEATED", 1 / 32)
     monkeypatch.setattr(Aggregator, "left_of", noted)
     yield left
 
@@ -249,7 +250,7 @@ def test_faults_of_a_batch_for_few_keys(family: str, verb: str, for_few: None, a
 def is_wrong(engine: EmulatedEngine, seed: int, shape: str, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether the values of some key do not add up, in one schedule; or a key has an element that is not its own."""
     monkeypatch.setattr(emulated, "schedule_seed", seed)
-    monkeypatch.setattr(aggregate, "_LEAST_REPEATED", 0)
+    monkeypatch.setattr(sample, "_LEAST_REPEATED", 0)
     ids = batches(20_001)[shape].astype("u4")
     values = np.arange(len(ids)).astype("u8")
     store: Any = SimpleNamespace(engine=engine, seed=seed, spec=SimpleNamespace(word_bytes=4, value_word_bytes=8))

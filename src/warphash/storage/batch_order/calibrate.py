@@ -1,10 +1,10 @@
-"""From which size of a table lookups by parts in the cache pay (`lookup_partition`), measured on a device.
+"""From which size of a table lookups by parts in the cache pay (`lookups`), measured on a device.
 
 Procedure. Tables of one kind are filled with random keys, each table with twice as many as the table before. Each table
 is asked for all of its keys in another order, once as the keys come and once by parts. The least time of a few rounds
 counts. The answer is the fewest parts of a table from which the way by parts is faster, in this table and in all larger
 ones. The number is kept beside the compiled kernels (`Engine.remember`), so another device, another compiler or other
-kernels have no number until they are measured. Until then, `lookup_partition.parts_for` takes a number of another
+kernels have no number until they are measured. Until then, `lookups.parts_for` takes a number of another
 device.
 """
 
@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .batch import Batch
-from .different_keys import different_keys
-from .lookup import find_as_given, find_by_parts
-from .lookup_partition import has_parts
-from .policies import cached_parts_of
+from ..batch import Batch
+from ..different_keys import different_keys
+from ..lookup import find_as_given, find_by_parts
+from .lookups import has_parts
+from .parts import cached_parts_of
 
 __all__ = ["NEVER", "LookupTimes", "calibrate", "fewest_parts", "time_lookups"]
 

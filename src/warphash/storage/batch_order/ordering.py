@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..runtime.abi import Flag, PartitionBatch
-from ..runtime.engine import Buffer, Engine
-from ..runtime.source import partition
-from ..settings import batch_order
-from .batch import Batch
-from .policies import cached_parts_of, parts_of
+from ...runtime.abi import Flag, PartitionBatch
+from ...runtime.engine import Buffer, Engine
+from ...runtime.source import partition
+from ...settings import batch_order
+from ..batch import Batch
+from .parts import cached_parts_of, parts_of
 
 __all__ = ["TILE_BYTES", "TILE_THREADS", "Copies", "in_parts", "parts_for"]
 

@@ -23,10 +23,11 @@ from warphash.runtime.cpu import CpuEngine
 from warphash.runtime.devices import engine_for
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
-from warphash.storage import lookup_costs, lookup_partition, partition, policies
+from warphash.storage.batch_order import calibrate, lookups, ordering
+from warphash.storage.batch_order import parts as sizes_of_parts
+from warphash.storage.batch_order.lookups import partition_keys
 from warphash.storage.codec import WordStorage
 from warphash.storage.hash_constants import MAX_BUCKETS
-from warphash.storage.lookup_partition import partition_keys
 from warphash.storage.make import widths_of
 
 DESIGNS: list[dict[str, Any]] = [
@@ -46,22 +47,22 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     name = str(request.param)
     monkeypatch.setattr(engine_for(name), "reach_bytes", 8192)
     monkeypatch.setattr(engine_for(name), "lanes", 4)
-    monkeypatch.setattr(lookup_partition, "FEWEST_PARTITIONED", 1)
+    monkeypatch.setattr(lookups, "FEWEST_PARTITIONED", 1)
     return name
 
 
 @pytest.fixture
 def restored(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of keys of the lookups that went by parts and came back."""
-    lookups: list[int] = []
-    restore = lookup_partition.PartitionedKeys.restore
+    sizes: list[int] = []
+    restore = lookups.PartitionedKeys.restore
 
     def noted(self: Any, values: int, flags: int, stream: Any) -> None:
-        lookups.append(int(self._batch.n))
+        sizes.append(int(self._batch.n))
         restore(self, values, flags, stream)
 
-    monkeypatch.setattr(lookup_partition.PartitionedKeys, "restore", noted)
-    return lookups
+    monkeypatch.setattr(lookups.PartitionedKeys, "restore", noted)
+    return sizes
 
 
 def some_keys(n: int, dtype: str, seed: int = 1) -> np.ndarray:
@@ -78,7 +79,7 @@ def test_keys_go_by_parts_and_answers_come_back(device: str, dtype: str, n: int,
     table = HashMap(dtype, dtype, capacity=1500, device=device, **DESIGNS[0])
     array, engine, shift = table._storage.store.array, engine_for(device), buckets_of_part.bit_length() - 1
     parts = (array.buckets - 1 >> shift) + 1
-    assert (buckets_of_part == 1) == (parts > 128) and parts <= policies.MOST_PARTS
+    assert (buckets_of_part == 1) == (parts > 128) and parts <= sizes_of_parts.MOST_PARTS
     keys = np.random.default_rng(n).integers(0, 999, n).astype(dtype)
     held = engine.from_host(keys)
     parted = partition_keys(array, held.ptr, n, (parts, shift), None)
@@ -177,7 +178,7 @@ def test_where_a_lookup_goes_as_it_came(why: str, restored: list[int], monkeypat
 
     monkeypatch.setattr(engine, "is_captured", lambda _: why == "captured")
     monkeypatch.setattr(engine, "allocate", refuse)
-    monkeypatch.setattr(lookup_partition, "FEWEST_PARTITIONED", 4001 if why == "few keys" else 4000)
+    monkeypatch.setattr(lookups, "FEWEST_PARTITIONED", 4001 if why == "few keys" else 4000)
     table._storage.find(held.ptr, 4000, out.ptr, out.ptr + 16000, b"\0", None)
     assert (engine.to_host(out.ptr, np.uint32, 4000) == ~keys).all()
     assert array.erase(held.ptr, 4000, out.ptr) == 4000 and not restored
@@ -239,7 +240,7 @@ def test_several_launches_in_any_order(
     monkeypatch.setattr("warphash.storage.lookup.LAUNCH_ELEMENTS", 5000)
     keys = some_keys(9001, "uint32")
     table = HashMap.from_arrays(keys[:6000], ~keys[:6000], device=device, **DESIGNS[0])
-    partition = lookup_partition.partition_keys
+    partition = lookups.partition_keys
     for refused in (10, 2):  # the second piece, in the second round
         pieces: list[int] = []
 
@@ -247,7 +248,7 @@ def test_several_launches_in_any_order(
             pieces.append(arguments[2])  # noqa: B023
             return None if len(pieces) == refused else partition(*arguments, **options)  # noqa: B023
 
-        monkeypatch.setattr(lookup_partition, "partition_keys", some)
+        monkeypatch.setattr(lookups, "partition_keys", some)
         answered, values, found = map(on_host, table.find(on_device(device, keys), order="any"))
         assert (np.sort(answered[:5000]) == np.sort(keys[:5000])).all() and pieces == [5000, 4001]
         assert ((answered[5000:] == keys[5000:]).all()) == (refused == 2)
@@ -260,10 +261,10 @@ def test_an_order_that_is_kept(device: str, chosen: list[tuple[int, bool]], monk
     keys = some_keys(4000, "uint32")
     table = HashMap.from_arrays(keys, ~keys, device=device, **DESIGNS[0])
     few, many = keys[:9].tolist(), on_device(device, keys)
-    monkeypatch.setattr(lookup_partition, "FEWEST_PARTITIONED", 10)
+    monkeypatch.setattr(lookups, "FEWEST_PARTITIONED", 10)
     given, values, found = table.find(few, order="any")
     assert given is few and (values == ~keys[:9]).all() and found.all() and not chosen
-    monkeypatch.setattr(lookup_partition, "lookup_parts_of", lambda *_: None)
+    monkeypatch.setattr(lookups, "lookup_parts_of", lambda *_: None)
     given, found = table.contains(many, order="any")
     assert given is many and on_host(found).all() and chosen == [(4000, False)]
     given, values, found = table.find(keys, order="any")
@@ -293,7 +294,7 @@ def test_tables_whose_order_is_never_chosen(
 
 
 def test_tables_on_the_cpu_keep_the_order(chosen: list[tuple[int, bool]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookup_partition, "FEWEST_PARTITIONED", 1)
+    monkeypatch.setattr(lookups, "FEWEST_PARTITIONED", 1)
     for keys, options in (
         (np.array([7, 8, 9]), {}),
         (["a", "b", "c"], {}),
@@ -355,10 +356,10 @@ def test_every_allocation_of_a_comparison_of_sets_is_refused_in_turn(device: str
 GB, WINDOW_BYTES, H200 = 10**9, 37_748_736, {"reach_bytes": 60 << 30, "lanes": 132 * 2048}
 
 
-insert_parts_of = partial(policies.parts_of, window_bytes=WINDOW_BYTES)
+insert_parts_of = partial(sizes_of_parts.parts_of, window_bytes=WINDOW_BYTES)
 
 
-@pytest.mark.parametrize("function", [insert_parts_of, policies.lookup_parts_of], ids=["insert", "find"])
+@pytest.mark.parametrize("function", [insert_parts_of, sizes_of_parts.lookup_parts_of], ids=["insert", "find"])
 def test_parts_of_tables_beyond_the_reach_of_translation(function: Callable[..., tuple[int, int] | None]) -> None:
     def parts(table_bytes: int, bucket_bytes: int, n: int) -> tuple[int, int] | None:
         return function(buckets=table_bytes // bucket_bytes, bucket_bytes=bucket_bytes, n=n, **H200)
@@ -372,15 +373,17 @@ def test_parts_of_tables_beyond_the_reach_of_translation(function: Callable[...,
 
 
 def test_parts_of_an_insert_that_fills_lines_lie_in_the_cache_if_they_are_few_enough() -> None:
-    assert policies.parts_of(100 * GB // 64, 64, WINDOW_BYTES, n=1 << 32, **H200) == (187, 23)  # of 512 MiB
-    assert policies.parts_of(100 * GB // 64, 64, WINDOW_BYTES, H200["lanes"], 50_000_000) is None  # all is within reach
+    assert sizes_of_parts.parts_of(100 * GB // 64, 64, WINDOW_BYTES, n=1 << 32, **H200) == (187, 23)  # of 512 MiB
+    assert (
+        sizes_of_parts.parts_of(100 * GB // 64, 64, WINDOW_BYTES, H200["lanes"], 50_000_000) is None
+    )  # all is within reach
 
 
 def test_parts_that_lie_in_the_cache() -> None:
     """Where several elements read each bucket of a table that is much larger than the cache."""
 
     def parts(keys: int, n: int) -> tuple[int, int] | None:
-        return policies.lookup_parts_of(round(keys / 7.2), 80, n=n, window_bytes=WINDOW_BYTES, **H200)
+        return sizes_of_parts.lookup_parts_of(round(keys / 7.2), 80, n=n, window_bytes=WINDOW_BYTES, **H200)
 
     assert parts(50_000_000, 50_000_000) == (27, 18)  # of 16 MiB
     assert parts(50_000_000, 1 << 25) == (27, 18)
@@ -408,7 +411,7 @@ def test_which_lookups_gain_by_the_cache(
     device: str, design: str, key: str, value: str, gains: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(lookup_partition, "lookup_parts_of", lambda *arguments: asked.append(arguments[-1]))
+    monkeypatch.setattr(lookups, "lookup_parts_of", lambda *arguments: asked.append(arguments[-1]))
     table, keys = HashMap(key, value, capacity=100, design=design, device=device), np.arange(50).astype(key)
     table.insert(keys, keys.astype(value))
     asked.clear()
@@ -422,7 +425,7 @@ def small_window(device: str, monkeypatch: pytest.MonkeyPatch) -> str:
     engine = engine_for(device)
     monkeypatch.setattr(engine, "window_bytes", 4096)
     monkeypatch.setattr(engine, "reach_bytes", 1 << 40)
-    monkeypatch.setattr(policies, "_FEWEST_CACHED_LOOKUPS", 1000)
+    monkeypatch.setattr(sizes_of_parts, "_FEWEST_CACHED_LOOKUPS", 1000)
     numbers: dict[Any, float] = {}
     monkeypatch.setattr(engine, "recall", numbers.get)
     monkeypatch.setattr(engine, "remember", numbers.__setitem__)
@@ -437,7 +440,7 @@ def test_a_measured_number_decides(small_window: str, value: str | None, restore
     array, asked = table._storage.store.array, np.tile(keys, 3)
     count = parts_of_window(array)
     assert count > 3
-    for number, by_parts in ((None, False), (count, True), (count + 1, False), (1, True), (lookup_costs.NEVER, False)):
+    for number, by_parts in ((None, False), (count, True), (count + 1, False), (1, True), (calibrate.NEVER, False)):
         if number is not None:
             array.engine.remember(array.spec, number)
         restored.clear()
@@ -451,7 +454,9 @@ def test_a_measured_number_decides(small_window: str, value: str | None, restore
 
 def parts_of_window(array: Any) -> int:
     spec = array.spec
-    parts = policies.cached_parts_of(array.buckets, spec.slots_per_bucket * spec.slot_bytes, array.engine.window_bytes)
+    parts = sizes_of_parts.cached_parts_of(
+        array.buckets, spec.slots_per_bucket * spec.slot_bytes, array.engine.window_bytes
+    )
     assert parts is not None
     return parts[0]
 
@@ -464,19 +469,19 @@ def test_the_number_is_measured_and_kept(
     options = {"capacity": 1, "device": small_window, **setting}
     table: Any = HashMap(key, value, **options) if value else HashSet(key, **options)
     store = table._storage.store
-    number = lookup_costs.calibrate(store, 4000)
-    assert number == lookup_costs.NEVER or number > 1
+    number = calibrate.calibrate(store, 4000)
+    assert number == calibrate.NEVER or number > 1
     assert store.engine.recall(store.state.array.spec) == number
     sizes = [4000 >> halved for halved in range(6)]
     assert set(restored) <= set(sizes) and restored.count(4000) == 5
-    timed = lookup_costs.time_lookups(store, 4000)
+    timed = calibrate.time_lookups(store, 4000)
     assert timed is not None and timed.parts > 1 and timed.as_given > 0 and timed.by_parts > 0
-    assert lookup_costs.time_lookups(store, 8) is None or setting["design"] == "cuckoo"
+    assert calibrate.time_lookups(store, 8) is None or setting["design"] == "cuckoo"
 
 
 def test_lookups_that_are_timed_are_answered(small_window: str, monkeypatch: pytest.MonkeyPatch) -> None:
     answered: list[bool] = []
-    by_parts, as_given = lookup_costs.find_by_parts, lookup_costs.find_as_given
+    by_parts, as_given = calibrate.find_by_parts, calibrate.find_as_given
 
     def checked(find: Any) -> Any:
         def call(array: Any, keys: int, n: int, values: int, flags: int, *rest: Any) -> Any:
@@ -491,26 +496,26 @@ def test_lookups_that_are_timed_are_answered(small_window: str, monkeypatch: pyt
 
         return call
 
-    monkeypatch.setattr(lookup_costs, "find_by_parts", checked(by_parts))
-    monkeypatch.setattr(lookup_costs, "find_as_given", checked(as_given))
+    monkeypatch.setattr(calibrate, "find_by_parts", checked(by_parts))
+    monkeypatch.setattr(calibrate, "find_as_given", checked(as_given))
     table = HashMap("uint64", "uint64", device=small_window, **DESIGNS[0])
-    assert lookup_costs.time_lookups(table._storage.store, 3000, rounds=2) is not None
+    assert calibrate.time_lookups(table._storage.store, 3000, rounds=2) is not None
     assert answered == [True] * 4
 
 
 @pytest.mark.parametrize(
     ("seconds", "number"),
     [
-        ([(2, 1, 2), (4, 1, 2)], lookup_costs.NEVER),
+        ([(2, 1, 2), (4, 1, 2)], calibrate.NEVER),
         ([(2, 2, 1), (4, 2, 1), (8, 2, 1)], 2),
         ([(2, 1, 2), (4, 2, 1), (8, 2, 1)], 4),
         ([(2, 2, 1), (4, 1, 1), (8, 2, 1)], 8),
-        ([(2, 2, 1), (4, 2, 1), (8, 1, 2)], lookup_costs.NEVER),
-        ([], lookup_costs.NEVER),
+        ([(2, 2, 1), (4, 2, 1), (8, 1, 2)], calibrate.NEVER),
+        ([], calibrate.NEVER),
     ],
 )
 def test_the_fewest_parts_of_some_times(seconds: list[tuple[int, float, float]], number: float) -> None:
-    assert lookup_costs.fewest_parts([lookup_costs.LookupTimes(*each) for each in seconds]) == number
+    assert calibrate.fewest_parts([calibrate.LookupTimes(*each) for each in seconds]) == number
 
 
 def test_no_memory_for_what_is_measured(small_window: str) -> None:
@@ -520,7 +525,7 @@ def test_no_memory_for_what_is_measured(small_window: str) -> None:
         engine.remember(spec, 7.5)
         with refusing(engine, first) as count:
             try:
-                lookup_costs.calibrate(table._storage.store, 2000)
+                calibrate.calibrate(table._storage.store, 2000)
                 assert engine.recall(spec) != 7.5
             except MemoryError:
                 assert count.refused and engine.recall(spec) == 7.5
@@ -534,7 +539,7 @@ def test_the_order_of_batches_can_be_forced(
     small_window: str, order: str, restored: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moved: list[bool] = []
-    in_parts = partition.in_parts
+    in_parts = ordering.in_parts
 
     def noted(*arguments: Any) -> Any:
         copies = in_parts(*arguments)
@@ -557,14 +562,14 @@ def test_the_order_of_batches_can_be_forced(
 @pytest.mark.parametrize("device_name", ["cpu", "emulated"])
 def test_where_translation_does_not_matter(device_name: str) -> None:
     reach_bytes = {"cpu": CpuEngine.reach_bytes, "emulated": EmulatedEngine.reach_bytes}[device_name]
-    assert policies.lookup_parts_of(1 << 20, 64, reach_bytes, 4, 1 << 31) is None
+    assert sizes_of_parts.lookup_parts_of(1 << 20, 64, reach_bytes, 4, 1 << 31) is None
 
 
 def test_a_part_of_a_large_table_lies_within_reach() -> None:
     for buckets in (1 << 30, 3 << 29, 1 << 31, MAX_BUCKETS):
         for n in (10**8, 10**9, 1 << 32):
-            count, shift = policies.lookup_parts_of(buckets, 64, n=n, **H200) or (0, 0)
-            assert 0 < count <= policies.MOST_PARTS and 2 * (64 << shift) <= H200["reach_bytes"]
+            count, shift = sizes_of_parts.lookup_parts_of(buckets, 64, n=n, **H200) or (0, 0)
+            assert 0 < count <= sizes_of_parts.MOST_PARTS and 2 * (64 << shift) <= H200["reach_bytes"]
             assert count - 1 == buckets - 1 >> shift
 
 

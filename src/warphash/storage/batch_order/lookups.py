@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..runtime.abi import LookupPartitionBatch, PartitionBatch
-from ..runtime.engine import Buffer, KernelSpec
-from ..runtime.source import partition
-from ..settings import batch_order
-from .partition import TILE_BYTES, TILE_THREADS
-from .policies import FEWEST_CACHED_PARTS, cached_parts_of, lookup_parts_of
-from .scratch import starts_of
+from ...runtime.abi import LookupPartitionBatch, PartitionBatch
+from ...runtime.engine import Buffer, KernelSpec
+from ...runtime.source import partition
+from ...settings import batch_order
+from ..scratch import starts_of
+from .ordering import TILE_BYTES, TILE_THREADS
+from .parts import FEWEST_CACHED_PARTS, cached_parts_of, lookup_parts_of
 
 __all__ = ["FEWEST_PARTITIONED", "PartitionedKeys", "has_parts", "partition_keys", "parts_for"]
 
@@ -59,7 +59,7 @@ def parts_for(array: Any, n: int, *, erases: bool = False) -> tuple[int, int] | 
     """Parts of an array in whose order ``n`` keys are looked up, and the logarithm of the buckets of each.
 
     None where that order would not help, where there are no kernels for it, or where `settings.batch_order` says so.
-    Whether the order helps in the cache was measured on this device (`lookup_costs`), or else on another one
+    Whether the order helps in the cache was measured on this device (`calibrate`), or else on another one
     (`DesignLayout.cached_lookup_bytes`).
 
     Parameters
