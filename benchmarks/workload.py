@@ -9,7 +9,7 @@ import numpy as np
 
 from warphash import HashMap
 from warphash.designs import registry
-from warphash.lab.workloads import Workload, make
+from warphash.lab.data.workloads import Workload, make
 
 DESIGNS = registry.names()
 FEW, MANY = 1_000, 1_000_000

@@ -14,12 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 from warphash.designs import registry
 from warphash.designs.layout import Layout
-from warphash.lab.allocators import MALLOC
-from warphash.lab.boards import BOARDLESS
-from warphash.lab.ceilings import CEILING, LOOKUPS
-from warphash.lab.lossy import LOSSY
-from warphash.lab.rejected import REJECTED
-from warphash.lab.slices import interleaved
+from warphash.lab.bench.ceilings import CEILING, LOOKUPS
+from warphash.lab.figures.allocators import MALLOC
+from warphash.lab.figures.boards import BOARDLESS
+from warphash.lab.figures.lossy import LOSSY
+from warphash.lab.figures.rejected import REJECTED
+from warphash.lab.figures.slices import interleaved
 from warphash.runtime import source
 from warphash.runtime.cuda import nvrtc
 from warphash.runtime.engine import KernelSpec

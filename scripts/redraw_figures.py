@@ -15,8 +15,9 @@ import sys
 from datetime import date
 from pathlib import Path
 
-from warphash.lab import figure_plots, ratios, results
-from warphash.lab.figure_data import Point, load
+from warphash.lab.figures import ratios
+from warphash.lab.figures.catalogue import Point, load
+from warphash.lab.report import figure_plots, results
 
 
 def redraw(path: Path) -> None:

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from warphash import HashMap
-from warphash.lab.limits import LINE_BYTES
-from warphash.lab.runner import Lab
-from warphash.lab.workloads import ranks, scrambled
+from warphash.lab.bench.limits import LINE_BYTES
+from warphash.lab.bench.runner import Lab
+from warphash.lab.data.workloads import ranks, scrambled
 
 PIECE = 1 << 28
 """Most keys of a call that fills a huge table."""
@@ -46,8 +46,8 @@ class Row(NamedTuple):
     calls
         That a run makes.
     ceiling_per_s
-        Lookups per second that the memory allows where each key goes to its line by itself (`lab.ceilings`); 0 to say
-        nothing.
+        Lookups per second that the memory allows where each key goes to its line by itself (`lab.bench.ceilings`); 0
+        to say nothing.
     """
 
     name: str

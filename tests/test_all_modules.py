@@ -48,4 +48,8 @@ def test_a_run_notes_what_it_has_imported(tmp_path: Path) -> None:
         Imported(file).pytest_sessionfinish()
     names = file.read_text().splitlines()
     assert names.count("warphash.settings") == 2
-    assert {"warphash.settings", "warphash.lab.report", "warphash.storage.buckets.store"} <= modules_of_the_package()
+    assert {
+        "warphash.settings",
+        "warphash.lab.report.tables",
+        "warphash.storage.buckets.store",
+    } <= modules_of_the_package()

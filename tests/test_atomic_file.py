@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 
 from warphash import HashMap, PathError, WarphashError, atomic_file
-from warphash.lab import plots, results
-from warphash.lab.figure_data import Figure
-from warphash.lab.figure_plots import draw
+from warphash.lab.figures.catalogue import Figure
+from warphash.lab.report import plots, results
+from warphash.lab.report.figure_plots import draw
 
 KEYS = np.arange(100, dtype=np.uint32)
 FIGURE = Figure("A figure", "A paper)", "rate", "keys", [1.0], 1, ["build"], "a GPU", [])

@@ -12,9 +12,9 @@ from . import __version__
 from .errors import WarphashError
 
 if TYPE_CHECKING:
-    from .lab.limits import Limits
-    from .lab.runner import Lab, Setting
-    from .lab.sweeps import Plan
+    from .lab.bench.limits import Limits
+    from .lab.bench.runner import Lab, Setting
+    from .lab.bench.sweeps import Plan
 
 __all__ = ["app", "main"]
 
@@ -123,10 +123,11 @@ def bench(
     from . import HashSet, atomic_file
     from .designs import registry
     from .errors import ParameterError
-    from .lab import bench as standard
-    from .lab import contest, plots, report, results, sweeps, turns
-    from .lab.limits import Limit, Limits
-    from .lab.runner import Lab, Measurement
+    from .lab.bench import standard, sweeps, turns
+    from .lab.bench.limits import Limit, Limits
+    from .lab.bench.runner import Lab, Measurement
+    from .lab.report import plots, results, tables
+    from .lab.rivals import contest
 
     value = None if values == "none" else values
     if not 0 < load <= 1:
@@ -151,7 +152,7 @@ def bench(
         chosen = chosen or [sweeps.automatic(plan, where)]
         _measure_sweep(sweep, lab, plan, chosen, known, json, plot, command)
         if limits:
-            _console.print(report.render_limits(known, lab.ceilings, lab.machine))
+            _console.print(tables.render_limits(known, lab.ceilings, lab.machine))
         return
     # These limits keep the whole run well under a minute on two processors.
     most = {"random": 1_000_000, "tpch": 3_000_000} if where == "cpu" else {"random": 50_000_000}
@@ -186,13 +187,13 @@ def bench(
         held |= {"limits": known.content(), "shares": [share and vars(share) for share in shares]}
     results.save(json, measured, command, lab.machine, **run.head(), **held)
     for workload in workloads:
-        _console.print(report.render(measured, workload.name))
+        _console.print(tables.render(measured, workload.name))
         if limits:
-            _console.print(report.render_shares(measured, shares, workload.name))
+            _console.print(tables.render_shares(measured, shares, workload.name))
     if limits:
-        _console.print(report.render_limits(known, lab.ceilings, lab.machine))
+        _console.print(tables.render_limits(known, lab.ceilings, lab.machine))
     for workload in contested:
-        _console.print(report.render_contest(contests, workload.name))
+        _console.print(tables.render_contest(contests, workload.name))
     for name, why in left_out.items():
         _console.print(f"Not measured: {name}, {why}.", highlight=False)
     _console.print(f"Results in {json}, picture in {plot}.", highlight=False)
@@ -203,8 +204,8 @@ def _measure_sweep(
     name: str, lab: Lab, plan: Plan, settings: list[Setting], limits: Limits, json: Path, plot: Path, command: str
 ) -> None:
     """Measure a sweep, and print its points."""
-    from .lab import report
-    from .lab.sweep_files import measure_to_files
+    from .lab.report import tables
+    from .lab.report.sweep_files import measure_to_files
 
     with _progress() as progress:
         task = progress.add_task("making keys", total=None)
@@ -213,7 +214,7 @@ def _measure_sweep(
             progress.update(task, description=text)
 
         points = measure_to_files(name, lab, plan, settings, limits, json, plot, command, note)
-    _console.print(report.render_sweep(name, points))
+    _console.print(tables.render_sweep(name, points))
     _console.print(f"Results in {json}, picture in {plot}.", highlight=False)
     _exit_if_wrong(sum(point.measurement.mismatches for point in points))
 
@@ -233,22 +234,22 @@ def figure(
 ) -> None:
     """Measure and draw a figure or table of a paper, with the paper's numbers beside ours."""
     from . import HashSet
-    from .lab import figure_data
-    from .lab.figure import check_targets, run
-    from .lab.figure_report import render_figure
+    from .lab.figures import catalogue
+    from .lab.report.figure_files import check_targets, run
+    from .lab.report.figure_tables import render_figure
 
     if list_ or not (name or all_):
         paper = ""
-        for known in figure_data.names():
-            data = figure_data.load(known)
+        for known in catalogue.names():
+            data = catalogue.load(known)
             if data.paper != paper:
                 _console.print(f"[bold]{data.paper}[/]", highlight=False)
             paper = data.paper
             _console.print(f"  {known:<11}{data.title}", highlight=False)
         return
-    names = figure_data.names() if all_ else [str(name)]
+    names = catalogue.names() if all_ else [str(name)]
     for chosen in names:
-        figure_data.load(chosen)
+        catalogue.load(chosen)
     where = HashSet("uint32", device=device).device.partition(":")[0]
     for chosen in names:
         check_targets(chosen, out)
@@ -257,7 +258,7 @@ def figure(
         with _console.status(chosen) as status:
             made = run(chosen, where, n, out, seed, lambda text, of=chosen: status.update(f"{of}: {text}"))  # type: ignore[misc]
         _console.print(f"{chosen}: {made.picture}", highlight=False)
-        for table in render_figure(figure_data.load(chosen), made.points):
+        for table in render_figure(catalogue.load(chosen), made.points):
             _console.print(table)
         wrong += made.mismatches
     _exit_if_wrong(wrong)
@@ -285,8 +286,8 @@ def results(
     """List stale results files, or make the reference results of a device in a folder such as results/h200."""
     from . import HashSet
     from .errors import ParameterError
-    from .lab import reference
-    from .lab import results as files
+    from .lab.report import reference
+    from .lab.report import results as files
 
     if stale == make:
         raise ParameterError("give --stale to list files, or --make to make them")
@@ -335,7 +336,7 @@ def tune(
     """Measure and store what is faster on this GPU: when lanes of stadium collaborate, when lookups go by parts."""
     from . import HashMap, HashSet
     from .errors import ParameterError
-    from .lab import turns
+    from .lab.bench import turns
     from .storage.batch_order import calibrate, lookups
     from .storage.tickets import threshold
 

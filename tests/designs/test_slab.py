@@ -18,8 +18,8 @@ from support.mixed import Recorder
 from support.model import Model
 from support.types import Array
 from warphash import HashMap, HashSet, MultiMap, Operation, ParameterError, TableFull
-from warphash.lab import figure_data
-from warphash.lab.figure_data import Point
+from warphash.lab.figures import catalogue
+from warphash.lab.figures.catalogue import Point
 from warphash.storage.chains.chain_array import ChainArray
 from warphash.storage.chains.node_pool import SlabPool
 
@@ -163,7 +163,7 @@ def million() -> Array:
 
 
 @pytest.mark.parametrize("family", ["mixer", "universal"])
-@pytest.mark.parametrize("point", figure_data.load("slab4c").published, ids=lambda point: f"{point.series}-{point.x:g}")
+@pytest.mark.parametrize("point", catalogue.load("slab4c").published, ids=lambda point: f"{point.series}-{point.x:g}")
 def test_utilisation_over_the_slab_count(point: Point, family: str, million: Array) -> None:
     """Figure 4c, and the same for keys alone: as published, and as chance has it."""
     kind = KINDS[point.series]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from warphash.lab import figure_data
+from warphash.lab.figures import catalogue
 
 ROOT = Path(__file__).parents[2]
 NUMBERS = runpy.run_path(str(ROOT / "scripts" / "fidelity_numbers.py"))
@@ -81,7 +81,7 @@ def test_every_test_exists(path: str, function: str) -> None:
 
 def test_every_figure_exists_and_has_its_row() -> None:
     evidence = " ".join(TEST.sub("", line.split("|")[5 if line.count("|") == 7 else 4]) for line in LINES)
-    assert set(re.findall(r"`([^`]+)`", evidence)) == set(figure_data.names())
+    assert set(re.findall(r"`([^`]+)`", evidence)) == set(catalogue.names())
 
 
 def test_every_number_has_its_source() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from warphash.lab.results import why_stale
+from warphash.lab.report.results import why_stale
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -66,7 +66,7 @@ def test_a_wrong_answer_fails_the_run(tmp_path):
     lie = """
 import sys
 from warphash import cli
-from warphash.lab import oracle
+from warphash.lab.bench import oracle
 oracle.Answers.mismatches = lambda *_: 7
 cli.main()
 """

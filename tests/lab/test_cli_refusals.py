@@ -12,14 +12,14 @@ import pytest
 
 import warphash
 from warphash import __main__ as command
-from warphash.lab import bench, ceilings
+from warphash.lab.bench import ceilings, standard
 
 pytest.importorskip("typer")
 pytest.importorskip("matplotlib")
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
-figure = pytest.importorskip("warphash.lab.figure")
-sweep_files = pytest.importorskip("warphash.lab.sweep_files")
+figure_files = pytest.importorskip("warphash.lab.report.figure_files")
+sweep_files = pytest.importorskip("warphash.lab.report.sweep_files")
 
 SMALL = ("bench", "--n", "3000", "--data", "random", "--design", "cuckoo", "--device", "cpu")
 
@@ -32,8 +32,8 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         pytest.fail("it was measured")
 
     for module, name in (
-        (bench, "standard_run"),
-        (figure, "measured"),
+        (standard, "standard_run"),
+        (figure_files, "measured"),
         (ceilings.Ceilings, "rates"),
         (sweep_files, "run"),
     ):
@@ -201,7 +201,7 @@ def test_no_memory_is_one_line(
     def refuse(*_: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(bench, "workload_of", refuse)
+    monkeypatch.setattr(standard, "workload_of", refuse)
     assert run(monkeypatch, *SMALL) == 2
     assert capsys.readouterr().err == "error: out of memory: take fewer keys with --n\n"
 
@@ -227,13 +227,13 @@ def test_help_and_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 
 def test_a_figure_leaves_its_files_with_the_mode_of_any_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(figure, "measured", lambda *_: iter(()))
-    monkeypatch.setattr(figure, "compare", lambda *_: [])
+    monkeypatch.setattr(figure_files, "measured", lambda *_: iter(()))
+    monkeypatch.setattr(figure_files, "compare", lambda *_: [])
     (tmp_path / "fig05.json").write_text("old")
     (tmp_path / "fig05.json").chmod(0o600)
     before = os.umask(0o022)
     try:
-        figure.run("fig05", n=10, out=tmp_path)
+        figure_files.run("fig05", n=10, out=tmp_path)
     finally:
         os.umask(before)
     assert {p.name: stat.S_IMODE(p.stat().st_mode) for p in tmp_path.iterdir()} == {

@@ -16,7 +16,7 @@ from warphash.designs import registry
 from warphash.designs.base import Design
 from warphash.designs.dynamic_cuckoo import COORDINATIONS
 from warphash.designs.layout import LINE_BYTES, Quotients, SlotTypes
-from warphash.lab import ceilings
+from warphash.lab.bench import ceilings
 from warphash.runtime import abi, cpu
 from warphash.runtime.compiler import compiler
 from warphash.runtime.cuda import nvrtc

@@ -12,12 +12,12 @@ from warphash import HashMap, HashSet
 from warphash.designs import registry
 from warphash.designs.auto import chosen_slots
 from warphash.errors import EngineUnavailable
-from warphash.lab.allocators import MALLOC
-from warphash.lab.bench import settings_of
-from warphash.lab.boards import BOARDLESS
-from warphash.lab.ceilings import CEILING, LOOKUPS
-from warphash.lab.lossy import LOSSY
-from warphash.lab.rejected import REJECTED
+from warphash.lab.bench.ceilings import CEILING, LOOKUPS
+from warphash.lab.bench.standard import settings_of
+from warphash.lab.figures.allocators import MALLOC
+from warphash.lab.figures.boards import BOARDLESS
+from warphash.lab.figures.lossy import LOSSY
+from warphash.lab.figures.rejected import REJECTED
 from warphash.runtime import _cpu, cpu
 from warphash.runtime.cpu import CpuEngine
 from warphash.runtime.devices import engine_for

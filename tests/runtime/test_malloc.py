@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from support.engines import ENGINES, one_of_each
-from warphash.lab.allocators import MALLOC
+from warphash.lab.figures.allocators import MALLOC
 from warphash.runtime.abi import ChainTable, SlabBatch
 from warphash.runtime.devices import engine_for
 from warphash.storage.chains.node_pool import SLAB_BYTES

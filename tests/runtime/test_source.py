@@ -12,11 +12,11 @@ import pytest
 from warphash.designs import registry
 from warphash.designs.base import class_name
 from warphash.errors import ParameterError
-from warphash.lab.allocators import MALLOC
-from warphash.lab.boards import BOARDLESS
-from warphash.lab.ceilings import CEILING, LOOKUPS
-from warphash.lab.lossy import LOSSY
-from warphash.lab.rejected import REJECTED
+from warphash.lab.bench.ceilings import CEILING, LOOKUPS
+from warphash.lab.figures.allocators import MALLOC
+from warphash.lab.figures.boards import BOARDLESS
+from warphash.lab.figures.lossy import LOSSY
+from warphash.lab.figures.rejected import REJECTED
 from warphash.runtime.engine import KernelSpec
 from warphash.runtime.source import (
     BOUNDED,

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from warphash.lab.runner import Lab
+from warphash.lab.bench.runner import Lab
 
 __all__ = ["ELSEWHERE", "LabElsewhere", "bare", "there"]
 

@@ -35,7 +35,7 @@
 //
 // The authors sort nothing, and neither do we: a counter for each bucket brings a batch to its buckets
 // (ScatterToRanges). What they tried before, a random order of functions and a sort by buckets, is measured in
-// lab/rejected.py.
+// lab/figures/rejected.py.
 #pragma once
 #include "core/hash.cuh"
 #include "two_level/abi.cuh"

@@ -1,4 +1,4 @@
-// Arguments of the ceiling kernels (core/abi.cuh): a Region, which lab/ceilings.py mirrors, and a Launch as the batch.
+// Arguments of the ceiling kernels (core/abi.cuh): a Region, which lab/bench/ceilings.py mirrors, and a Launch as the batch.
 #pragma once
 #include "core/abi.cuh"
 

@@ -1,5 +1,5 @@
 // A find in a table of stadium that reads no ticket: it compares its key with the key in each slot of its walk.
-// Source: Stadium Hashing, section IV-B, Performance Breakdown. lab/boards.py measures this find.
+// Source: Stadium Hashing, section IV-B, Performance Breakdown. lab/figures/boards.py measures this find.
 //
 // Requirements: the free slots of the table hold kNoKey, which no key equals, and no key was ever erased. So the slot
 // itself tells whether it is used. (In an ordinary table, a slot does not tell: tickets/pairs.cuh.)

@@ -1,5 +1,5 @@
 // A slice of inserts and finds that run beside each other in one kernel, on a table of stadium.
-// Source: Stadium Hashing, section IV-A, Figures 14 and 15. lab/slices.py measures it.
+// Source: Stadium Hashing, section IV-A, Figures 14 and 15. lab/figures/slices.py measures it.
 //
 //   interleaved   element i inserts its pair, or looks its key up, as TicketBatch::operations says (kInsertKey, kFindKey).
 //                 An insert is the paper's own, `place` (tickets/insert.cuh): no slot is read, and no repeat noticed.

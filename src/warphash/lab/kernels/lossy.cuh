@@ -1,4 +1,4 @@
-// An insert that drops the pair which a chain of evictions leaves without a slot. lab/lossy.py launches it.
+// An insert that drops the pair which a chain of evictions leaves without a slot. lab/figures/lossy.py launches it.
 // Source: Dynamic Hash Tables on GPUs, Tables 4 to 8 and Figure 9, whose cuckoo tables drop such pairs and go on.
 //
 //   drop_megakv, drop_cuckoo   place each pair, or count it in Report::displaced

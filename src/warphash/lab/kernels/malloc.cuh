@@ -1,5 +1,5 @@
 // Kernels that call the platform's malloc: the device-side malloc on a GPU, the C library's malloc on a CPU.
-// lab/allocators.py compares the slab allocator with it (A Dynamic Hash Table for the GPU, section V).
+// lab/figures/allocators.py compares the slab allocator with it (A Dynamic Hash Table for the GPU, section V).
 //
 //   take       call malloc(kSlabBytes) for each element; store the address in `addresses` (u64; 0 if out of memory)
 //   give_back  free the units in `addresses`

@@ -1,5 +1,5 @@
 // What the variants need that the authors of HH Hash tried and gave up, on tables of two_level_cuckoo with pairs of 4 + 4
-// bytes. Source: HH Hash, the two attempts before the final implementation. lab/rejected.py measures them.
+// bytes. Source: HH Hash, the two attempts before the final implementation. lab/figures/rejected.py measures them.
 //
 //   bucket_ids      write the bucket of each key; the host sorts a batch by them before a build
 //   layout_rounds   a block for each bucket: does the bucket find a layout in round_limit rounds? As two_level/place.cuh:

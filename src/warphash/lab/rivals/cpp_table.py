@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ...errors import WarphashError
 from ...runtime.compiler import compiled
-from ..clocks import processor
+from ..bench.clocks import processor
 from .base import Array, Rival
 
 __all__ = ["cpp_rival"]

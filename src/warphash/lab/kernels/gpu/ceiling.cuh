@@ -5,7 +5,7 @@
 namespace warphash {
 
 // A lane has kUnrolled reads in flight at once, and makes kUnrolled * kRounds reads in all, so that starting a block is
-// cheap compared to its work. The product is _GATHERS_PER_GROUP in lab/ceilings.py, which sizes the launch.
+// cheap compared to its work. The product is _GATHERS_PER_GROUP in lab/bench/ceilings.py, which sizes the launch.
 constexpr u32 kUnrolled = 4, kRounds = 4;
 
 template <int kBytes>

@@ -1,0 +1,1 @@
+"""Reports of measurements: results files, tables for a terminal, pictures, and the reference results of a device."""
