@@ -1,7 +1,7 @@
 """The data files of figures and tables: what to build and measure, and the numbers that the paper reports.
 
-A file ``NAME.toml`` beside this module holds data only. A new figure needs only a new file, which
-`lab.report.figure_files.run` interprets.
+A file ``NAME.toml`` beside this module holds data only. Each published point is a row of its array ``rows``, under the
+names in ``columns``. A new figure needs only a new file, which `lab.report.figure_files.run` interprets.
 """
 
 from __future__ import annotations
@@ -206,7 +206,8 @@ def load(name: str) -> Figure:
         raise ParameterError(f"there is no figure {name!r}; there are: {', '.join(names())}")
     content = tomllib.loads((_folder() / f"{name}.toml").read_text())
     content["series"] = [Series(**s) for s in content["series"]]
-    content["published"] = [Point(**p) for p in content.get("published", [])]
+    published = content.get("published", {"columns": [], "rows": []})
+    content["published"] = [Point(**dict(zip(published["columns"], row, strict=True))) for row in published["rows"]]
     content["ratios"] = [Ratio(**r) for r in content.get("ratios", [])]
     content["dynamic"] = Dynamic(**content.get("dynamic", {}))
     return Figure(**content)
