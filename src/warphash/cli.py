@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from . import __version__
+from .designs import registry
 from .errors import WarphashError
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ _errors = Console(stderr=True, highlight=False, soft_wrap=True)
 _UsageError: Any = typer.BadParameter.__mro__[1]
 """click's ``UsageError``. Newer versions of typer carry their own copy of click, so the class is taken from typer."""
 
+_PARAMETERS = ", ".join(registry.usual_parameters())
 _LEAST_LOAD = 0.01
 _MOST_KEYS = 1 << 40
 _MOST_SEED = (1 << 32) - 1
@@ -121,7 +123,6 @@ def bench(
         os.environ[variable] = str(threads)
 
     from . import HashSet, atomic_file
-    from .designs import registry
     from .errors import ParameterError
     from .lab.bench import standard, sweeps, turns
     from .lab.bench.limits import Limit, Limits
@@ -312,7 +313,10 @@ def compile(
     ] = None,
     evict: Annotated[str | None, typer.Option(help="For tables with max_size: who leaves.")] = None,
     hash: Annotated[str, typer.Option(help="mixer or universal.")] = "mixer",
-    parameter: Annotated[list[str] | None, typer.Option(help="A parameter, such as slots_per_bucket=8.")] = None,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(help=f"A parameter, such as slots_per_bucket=8. The usual ones are {_PARAMETERS}."),
+    ] = None,
 ) -> None:
     """Compile the kernels of tables ahead, into the folder of the compile cache. Needs no GPU if --arch is given."""
     from .table.ahead import compile_ahead, parsed

@@ -79,6 +79,21 @@ def test_parameters_of_lists_where_there_are_none(design: str, name: str) -> Non
             make()
 
 
+@pytest.mark.parametrize(
+    ("design", "has"),
+    [
+        ("iceberg", "slots_per_bucket, hashes; of papers alone: threshold, early_exit"),
+        ("tiered", "device_capacity, write"),
+        ("lock_free_chaining", "of papers alone: buckets, rebucket"),
+        ("quotient_cuckoo", "none"),
+    ],
+)
+def test_names_of_papers_come_last(design: str, has: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        HashSet("u4", design=design, device="cpu", slots=1)
+    assert str(caught.value) == f"design {design!r} has no parameter 'slots'; it has: {has}"
+
+
 @pytest.mark.parametrize("design", list_designs())
 def test_lists_beyond_memory(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The most lists that there may be are asked for as such, and not as what is left of them in fewer bits."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any, get_args, get_type_hints
 
 import pytest
 
 from support.cases import design_names
+from warphash import HashMap
 from warphash.designs import auto, registry
 from warphash.designs.base import Parameter
 from warphash.runtime.abi import Comparison as ComparisonCode
@@ -39,6 +41,21 @@ def test_names_are_those_of_the_registry() -> None:
     assert literals(HINTS["hash"]) == set(HASHES)
     assert set(get_args(keywords.Operator)) == {*_COMBINING, "first", "last"}
     assert len(get_args(keywords.Comparison)) == len(ComparisonCode)
+
+
+def test_a_parameter_of_several_designs_has_one_mark() -> None:
+    marks = {(p.name, p.of_paper) for p in PARAMETERS.values()}
+    assert len(marks) == len({name for name, _ in marks})
+
+
+def test_help_lists_the_usual_parameters_ahead_of_those_of_papers() -> None:
+    text = (inspect.getdoc(HashMap) or "").partition("**parameters\n")[2].partition("Raises\n")[0]
+    first, _, behind = text.partition("Only papers need the others")
+    usual = [name for line in re.findall(r"- (.*?): ", first) for name in re.findall(r"``(\w+)``", line)]
+    assert len(usual) == 8 and set(usual) == set(registry.usual_parameters())
+    of_papers = re.findall(r"``(\w+)``", behind)
+    assert len(of_papers) == len(set(of_papers))
+    assert set(of_papers) == {p.name for p in PARAMETERS.values() if p.of_paper}
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS.values(), ids=["-".join(names) for names in PARAMETERS])

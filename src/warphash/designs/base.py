@@ -41,6 +41,9 @@ class Parameter:
         The values it takes, or None where ``bounds`` says it.
     bounds
         Closed interval of a number, or None; of an integer, if its ends are such. A default of None is legal too.
+    of_paper
+        Only a paper needs it: to set what its authors set, or to measure what they compare. A parameter of several
+        designs has the same mark in all.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Parameter:
     doc: str
     choices: tuple[Any, ...] | None = None
     bounds: tuple[float, float] | None = None
+    of_paper: bool = False
 
     def check(self, design: str, value: Any) -> Any:
         """Return ``value`` as an object of Python's own, or raise `ParameterError`.
@@ -154,6 +158,13 @@ class Design:
         return class_name(self.name)
 
     @property
+    def parameter_names(self) -> str:
+        """Names of the parameters, in one line: those that only papers need come last, and are marked."""
+        usual = ", ".join(p.name for p in self.parameters if not p.of_paper)
+        of_papers = ", ".join(p.name for p in self.parameters if p.of_paper)
+        return "; ".join(filter(None, (usual, of_papers and f"of papers alone: {of_papers}"))) or "none"
+
+    @property
     def claims_first(self) -> bool:
         """Every element of an insert first claims its key (core/insert.cuh): elements with one key are a queue."""
         return self.layout is BUCKETS and not self.settles
@@ -212,8 +223,7 @@ class Design:
         known = {p.name: p for p in self.parameters}
         for name in given:
             if name not in known:
-                have = ", ".join(known) or "none"
-                raise ParameterError(f"design {self.name!r} has no parameter {name!r}; it has: {have}")
+                raise ParameterError(f"design {self.name!r} has no parameter {name!r}; it has: {self.parameter_names}")
         made = {p.name: p.check(self.name, given[p.name]) if p.name in given else p.default for p in self.parameters}
         self.check(made)
         return made

@@ -11,9 +11,15 @@ DESIGN = Design(
         Parameter("slots_per_bucket", 16, "slots in a bucket", choices=(8, 16, 32)),
         Parameter("hashes", 3, "buckets that a key may live in", choices=(2, 3, 4)),
         Parameter(
-            "placement", "first", "try the buckets in order, or take the emptiest", choices=("first", "least_loaded")
+            "placement",
+            "first",
+            "try the buckets in order, or take the emptiest",
+            choices=("first", "least_loaded"),
+            of_paper=True,
         ),
-        Parameter("early_exit", True, "find stops at a bucket that was never full", choices=(True, False)),
+        Parameter(
+            "early_exit", True, "find stops at a bucket that was never full", choices=(True, False), of_paper=True
+        ),
     ),
     fields=lambda p: {
         "hashes": p["hashes"],

@@ -10,7 +10,9 @@ DESIGN = Design(
     "Better GPU Hash Tables, arXiv 2108.07232, section VII",
     parameters=(
         Parameter("hashes", 4, "slots that a key may live in", choices=(2, 3, 4)),
-        Parameter("early_exit", True, "find stops at a slot that was never taken", choices=(True, False)),
+        Parameter(
+            "early_exit", True, "find stops at a slot that was never taken", choices=(True, False), of_paper=True
+        ),
     ),
     fields=lambda p: {"hashes": p["hashes"], "early_exit": int(p["early_exit"])},
     default_load_factor=lambda p: {2: 0.4, 3: 0.75, 4: 0.8}[p["hashes"]],

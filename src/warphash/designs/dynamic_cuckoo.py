@@ -37,7 +37,7 @@ DESIGN = Design(
     title="DyHash",
     citation="Dynamic Hash Tables on GPUs, sections 4 and 5",
     parameters=(
-        Parameter("subtables", 3, "subtables, of which one is resized at a time", bounds=(2, 8)),
+        Parameter("subtables", 3, "subtables, of which one is resized at a time", bounds=(2, 8), of_paper=True),
         Parameter("alpha", 0.4, "least load factor behind an erase", bounds=(0.0, 0.8)),
         Parameter("beta", 0.9, "greatest load factor behind an insert", bounds=(0.1, 0.97)),
         Parameter(
@@ -45,8 +45,9 @@ DESIGN = Design(
             "lanes",
             "an insert on a GPU: each lane puts its own key, or a warp one key at a time, by vote or by spinning",
             COORDINATIONS,
+            of_paper=True,
         ),
-        Parameter("routing", "even", "which share of the keys goes to each subtable first", ROUTINGS),
+        Parameter("routing", "even", "which share of the keys goes to each subtable first", ROUTINGS, of_paper=True),
     ),
     fields=lambda p: {"subtables": p["subtables"], "coordination": COORDINATIONS.index(p["coordination"])},
     default_load_factor=lambda p: min(0.8, p["beta"]),

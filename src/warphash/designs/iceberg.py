@@ -38,8 +38,16 @@ DESIGN = Design(
     parameters=(
         Parameter("slots_per_bucket", 16, "slots in a bucket", choices=(8, 16, 32)),
         Parameter("hashes", 3, "buckets of a key: a primary one, and the secondary ones", choices=(3, 4)),
-        Parameter("threshold", 0.8, "share of a primary bucket that is open to every key", bounds=(0.2, 0.9)),
-        Parameter("early_exit", True, "find stops at a primary bucket that sent no key away", choices=(True, False)),
+        Parameter(
+            "threshold", 0.8, "share of a primary bucket that is open to every key", bounds=(0.2, 0.9), of_paper=True
+        ),
+        Parameter(
+            "early_exit",
+            True,
+            "find stops at a primary bucket that sent no key away",
+            choices=(True, False),
+            of_paper=True,
+        ),
     ),
     fields=lambda p: {"hashes": p["hashes"], "threshold": _region(p), "early_exit": int(p["early_exit"])},
     default_load_factor=lambda p: _loads(p)[0],

@@ -9,7 +9,7 @@ DESIGN = Design(
     citation="the baseline Linear of Dynamic Hash Tables on GPUs, section 6.1",
     parameters=(
         Parameter("slots_per_bucket", 8, "slots that are probed at once; the paper's has 1", choices=(1, 8, 16, 32)),
-        Parameter("probe_limit", 1 << 14, "slots in a row that a key may be in", bounds=(32, 1 << 31)),
+        Parameter("probe_limit", 1 << 14, "slots in a row that a key may be in", bounds=(32, 1 << 31), of_paper=True),
     ),
     fields=lambda p: {"hashes": 1, "probe_limit": p["probe_limit"] // p["slots_per_bucket"]},
     default_load_factor=lambda p: 0.8,

@@ -7,7 +7,7 @@ from importlib import import_module
 from ..errors import ParameterError
 from .base import Design
 
-__all__ = ["get", "names"]
+__all__ = ["get", "names", "usual_parameters"]
 
 _STEMS = (
     "cuckoo",
@@ -33,6 +33,11 @@ _BY_NAME = {name: design for design in _DESIGNS for name in (design.name, *desig
 def names() -> list[str]:
     """Names of all designs, without aliases."""
     return [design.name for design in _DESIGNS]
+
+
+def usual_parameters() -> list[str]:
+    """Names of the parameters of all designs that not only papers need (`Parameter.of_paper`)."""
+    return list(dict.fromkeys(p.name for design in _DESIGNS for p in design.parameters if not p.of_paper))
 
 
 def get(name: str) -> Design:

@@ -4,9 +4,11 @@ from .base import LIST_VERBS, Design, Parameter
 from .layout import SLAB_BYTES, Chains
 
 BUCKETS = Parameter(
-    "buckets", None, "lists, whatever the capacity; None for as many as it needs", bounds=(1, 2**32 - 16)
+    "buckets", None, "lists, whatever the capacity; None for as many as it needs", bounds=(1, 2**32 - 16), of_paper=True
 )
-REBUCKET = Parameter("rebucket", True, "rebuild into more buckets when the lists have grown long", (True, False))
+REBUCKET = Parameter(
+    "rebucket", True, "rebuild into more buckets when the lists have grown long", (True, False), of_paper=True
+)
 
 DESIGN = Design(
     name="slab",
@@ -17,7 +19,11 @@ DESIGN = Design(
         BUCKETS,
         REBUCKET,
         Parameter(
-            "allocator", "slab", "slabs in super blocks, or in one that a rebuild enlarges", ("slab", "slab_light")
+            "allocator",
+            "slab",
+            "slabs in super blocks, or in one that a rebuild enlarges",
+            ("slab", "slab_light"),
+            of_paper=True,
         ),
         Parameter(
             "reuse_erased",

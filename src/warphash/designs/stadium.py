@@ -22,15 +22,34 @@ DESIGN = Design(
     citation="Stadium Hashing: Scalable and Flexible Hashing on GPUs, section III",
     parameters=(
         Parameter("ticket_bits", 8, "bits of a ticket: one tells whether the slot is free", choices=(1, 2, 4, 8)),
-        Parameter("functions", "rounds", "hash functions: the paper's, or those of the family `hash`", FUNCTIONS),
-        Parameter("lanes", "hybrid", "a GPU's: one an element, collaborating, or by the load factor", choices=LANES),
+        Parameter(
+            "functions",
+            "rounds",
+            "hash functions: the paper's, or those of the family `hash`",
+            FUNCTIONS,
+            of_paper=True,
+        ),
+        Parameter(
+            "lanes",
+            "hybrid",
+            "a GPU's: one an element, collaborating, or by the load factor",
+            choices=LANES,
+            of_paper=True,
+        ),
         Parameter(
             "access",
             "auto",
             "to slots in host memory: in copied windows, in order, one by one, or the fastest",
             choices=ACCESS,
+            of_paper=True,
         ),
-        Parameter("in_flight", "ignore", "what a find of a mixed batch does about a key that is on its way", IN_FLIGHT),
+        Parameter(
+            "in_flight",
+            "ignore",
+            "what a find of a mixed batch does about a key that is on its way",
+            IN_FLIGHT,
+            of_paper=True,
+        ),
     ),
     fields=lambda p: {
         "hashes": 1,

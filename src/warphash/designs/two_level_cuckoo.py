@@ -50,10 +50,24 @@ DESIGN = Design(
     citation="HH Hash: a two-level cuckoo hash table on GPUs",
     parameters=(
         Parameter("hashes", 2, "functions of a bucket, each with a subtable", bounds=(1, 4)),
-        Parameter("reg_load", 0.35, "load of a regular bucket: the default of load_factor", bounds=(0.001, 0.85)),
-        Parameter("sizing", "regular", "slots of a bucket with n keys: n / reg_load, or n^2 a function", SIZINGS),
-        Parameter("range_slots", 1024, "slots of a bucket of the first level", bounds=(64, 2048)),
-        Parameter("rounds", 32, "rounds of a placement before the bucket draws new seeds", bounds=(1, 4096)),
+        Parameter(
+            "reg_load",
+            0.35,
+            "load of a regular bucket: the default of load_factor",
+            bounds=(0.001, 0.85),
+            of_paper=True,
+        ),
+        Parameter(
+            "sizing",
+            "regular",
+            "slots of a bucket with n keys: n / reg_load, or n^2 a function",
+            SIZINGS,
+            of_paper=True,
+        ),
+        Parameter("range_slots", 1024, "slots of a bucket of the first level", bounds=(64, 2048), of_paper=True),
+        Parameter(
+            "rounds", 32, "rounds of a placement before the bucket draws new seeds", bounds=(1, 4096), of_paper=True
+        ),
     ),
     fields=lambda p: {
         "hashes": p["hashes"],

@@ -79,20 +79,23 @@ class SharedOptions(TypedDict, total=False):
     # of one design or several
     slots_per_bucket: int
     hashes: int
+    alpha: float
+    beta: float
+    ticket_bits: int
+    reuse_erased: bool
+    device_capacity: int | None
+    write: Literal["through", "back"]
+    # of those, what only papers need (`Parameter.of_paper`)
     placement: Literal["first", "least_loaded"]
     early_exit: bool
     threshold: float
     buckets: int | None
     rebucket: bool
-    reuse_erased: bool
     allocator: Literal["slab", "slab_light"]
     probe_limit: int
     subtables: int
-    alpha: float
-    beta: float
     coordination: Literal["lanes", "voter", "spin"]
     routing: Literal["even", "equal_loads", "theorem"]
-    ticket_bits: int
     functions: Literal["rounds", "family"]
     lanes: Literal["hybrid", "stash", "clstash"]
     access: Literal["auto", "direct", "ordered", "sweep"]
@@ -101,8 +104,6 @@ class SharedOptions(TypedDict, total=False):
     sizing: Literal["regular", "squared"]
     range_slots: int
     rounds: int
-    device_capacity: int | None
-    write: Literal["through", "back"]
 
 
 class TableOptions(SharedOptions, total=False):

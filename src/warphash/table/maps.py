@@ -100,7 +100,22 @@ class HashMap(PairTable[K, V]):
         Type of the scores for ``evict="score"``: integers or floats; ``"float64"`` by default. NaN is the
         least score.
     **parameters
-        Parameters of the design.
+        Parameters of the design. A user needs these first:
+
+        - ``slots_per_bucket``: slots that are read together. Larger buckets reach a higher load factor and take longer
+          to read.
+        - ``hashes``: buckets, or slots, that a key may be in. With more of them, a table reaches a higher load factor,
+          and lookups of absent keys take longer.
+        - ``alpha``, ``beta``: the least and the greatest load factor of ``"dynamic_cuckoo"``.
+        - ``ticket_bits``: bits of ``"stadium"`` for each slot. Longer tickets save reads of slots.
+        - ``reuse_erased``: of a `MultiMap`: inserts take erased slots, and the values of a key come in any order.
+        - ``device_capacity``: pairs of ``"tiered"`` on the device; a tenth of ``capacity`` by default.
+        - ``write``: when ``"tiered"`` updates its home: ``"through"``, at once, or ``"back"``, by a flush.
+
+        Only papers need the others: ``placement``, ``early_exit``, ``threshold``, ``buckets``, ``rebucket``,
+        ``allocator``, ``probe_limit``, ``subtables``, ``coordination``, ``routing``, ``functions``, ``lanes``,
+        ``access``, ``in_flight``, ``reg_load``, ``sizing``, ``range_slots`` and ``rounds``. The file of a design in
+        ``warphash/designs`` says what its parameters do.
 
     Raises
     ------
