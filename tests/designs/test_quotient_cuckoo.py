@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from itertools import count
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 
 from support.engines import missing, one_of_each
-from support.faults import STORAGE_AND_TABLE, Interrupt
+from support.faults import at_each_allocation, at_each_line
 from support.hashing import permuted
 from support.passes import in_passes
 from support.quotients import FORMS, SLOTS, add, array_of, keys_with, made, value_of
@@ -336,42 +335,31 @@ def _rebuilt(table: Any, keys: Any, all_in: bool | None) -> None:
     table.check()
 
 
+def _empty(device: str) -> Any:
+    return made("u4", "u4", 7 * 200, device=device)
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_an_interrupted_build_adds_all_keys_or_none(device: str) -> None:
-    keys, places, every = np.arange(1200, dtype=np.uint32) % np.uint32(600), [], 1 if device == "cpu" else 4
+    keys, calls = np.arange(1200, dtype=np.uint32) % np.uint32(600), 0
     with in_passes(30) if device != "cpu" else nullcontext():
-        for number in count(1, every):
-            table = made("u4", "u4", 7 * 200, device=device)
-            interrupt, before = Interrupt(number, STORAGE_AND_TABLE), sys.gettrace()
-            sys.settrace(interrupt)
-            try:
-                update_without_flags(table, keys, ~keys, Op.KEEP)
-            except KeyboardInterrupt:
-                places.append(interrupt.place)
-            finally:
-                sys.settrace(before)
+        build = partial(update_without_flags, keys=keys, values=~keys, op=Op.KEEP)
+        for table, _, _ in at_each_line(partial(_empty, device), build, every=1 if device == "cpu" else 4):
             _rebuilt(table, keys, bool(len(table)))
-            if not interrupt.place:
-                break
-    assert len(places) > 50 // every
+            calls += 1
+    assert calls > 50 // (1 if device == "cpu" else 4)
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("once", [True, False])
 def test_a_build_whose_memory_is_refused_adds_nothing(once: bool, device: str) -> None:
-    keys = np.arange(1200, dtype=np.uint32) % np.uint32(600)
+    keys, calls = np.arange(1200, dtype=np.uint32) % np.uint32(600), 0
     with in_passes(30) if device != "cpu" else nullcontext():
-        for number in range(1, 20):
-            table, failed = made("u4", "u4", 7 * 200, device=device), False
-            with refusing(array_of(table).engine, number, once=once) as refusals:
-                try:
-                    update_without_flags(table, keys, ~keys, Op.KEEP)
-                except MemoryError:
-                    failed = True
-            _rebuilt(table, keys, not failed)
-            if not refusals.refused:
-                break
-    assert not refusals.refused and number > 1
+        build = partial(update_without_flags, keys=keys, values=~keys, op=Op.KEEP)
+        for table, said, _ in at_each_allocation(partial(_empty, device), build, once=once, device=device):
+            _rebuilt(table, keys, not said)
+            calls += 1
+    assert calls > 1
 
 
 @pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
@@ -750,21 +738,23 @@ def test_ranges_that_get_too_many_keys_move_with_other_hash_constants(
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("same_size", [False, True])
 def test_a_move_whose_memory_is_refused_moves_nothing(device: str, same_size: bool) -> None:
-    table, keys = made("u4", "u4", 7 * 300, device=device), np.arange(1800, dtype=np.uint32)
+    table, keys, calls = made("u4", "u4", 7 * 300, device=device), np.arange(1800, dtype=np.uint32), 0
     add(table, keys)
-    for number in range(1, 20):
-        array, failed = array_of(table), False
-        with refusing(array.engine, number, once=True) as refusals:
-            try:
-                moved(table, array.buckets if same_size else array.buckets + 10)
-            except MemoryError:
-                failed = True
-        assert (array_of(table) is array) == failed
+    arrays = []
+
+    def with_its_array() -> Any:
+        arrays.append(array_of(table))
+        return table
+
+    def move(table: Any) -> None:
+        moved(table, array_of(table).buckets + (0 if same_size else 10))
+
+    for _, said, _ in at_each_allocation(with_its_array, move, once=True, device=device):
+        assert (array_of(table) is arrays[-1]) == bool(said)
         assert (table.find(keys)[0] == ~keys).all() and len(table) == len(keys)
         table.check()
-        if not refusals.refused:
-            break
-    assert not refusals.refused and number > 1
+        calls += 1
+    assert calls > 1
 
 
 @pytest.mark.parametrize("device", DEVICES)

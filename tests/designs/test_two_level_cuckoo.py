@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from typing import Any
 from unittest import mock
 
@@ -12,12 +11,10 @@ import pytest
 
 from designs.published import HH_HASH
 from support.engines import one_of_each
-from support.faults import STORAGE_AND_TABLE, Interrupt
+from support.faults import at_each_allocation, at_each_line
 from support.hashing import first_buckets
-from support.refusals import refusing
 from warphash import HashMap, HashSet, TableFull
 from warphash.errors import ParameterError
-from warphash.runtime.devices import engine_for
 from warphash.storage.batch_order import hot_keys
 from warphash.storage.two_level import array as two_level
 
@@ -278,40 +275,25 @@ def _whole(table: HashMap, colliding: Any, all_in: bool) -> None:
     table.check()
 
 
+def _insert(given: tuple[Any, Any]) -> None:
+    table, colliding = given
+    table.insert(colliding, colliding)
+
+
 def test_an_interrupt_while_a_bucket_gets_a_larger_range() -> None:
-    number, interrupted = 1, 0
-    while True:
-        table, colliding = _with_collisions()
-        interrupt, before = Interrupt(number, STORAGE_AND_TABLE), sys.gettrace()
-        sys.settrace(interrupt)
-        try:
-            table.insert(colliding, colliding)
-        except KeyboardInterrupt:
-            interrupted += 1
-        finally:
-            sys.settrace(before)
-        if not interrupt.place:
-            break
-        _whole(table, colliding, False)
-        number += 1
-    assert interrupted > 100
+    calls = 0
+    for (table, colliding), place, _ in at_each_line(_with_collisions, _insert):
+        if place:
+            _whole(table, colliding, False)
+        calls += 1
+    assert calls > 100
 
 
 @pytest.mark.parametrize("once", [True, False])
 def test_a_refused_allocation_while_a_bucket_gets_a_larger_range(once: bool) -> None:
-    for number in range(1, 100):
-        table, colliding = _with_collisions()
-        failed = False
-        with refusing(engine_for("cpu"), number, once=once) as refusals:
-            try:
-                table.insert(colliding, colliding)
-            except (MemoryError, TableFull):
-                failed = True
-        assert not failed or (len(table) == 1000 and not table.contains(colliding).any())
-        _whole(table, colliding, not failed)
-        if not refusals.refused:
-            return
-    raise AssertionError("it never ends")
+    for (table, colliding), said, _ in at_each_allocation(_with_collisions, _insert, once=once):
+        assert not said or (len(table) == 1000 and not table.contains(colliding).any())
+        _whole(table, colliding, not said)
 
 
 # ---- parameters

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 from support.engines import missing, one_of_each
-from support.faults import STORAGE_AND_TABLE, Interrupt
+from support.faults import at_each_allocation, at_each_line
 from support.quotients import FORMS, SLOTS, add, array_of, check_combined, entries, keys_with, launches, made, value_of
-from support.refusals import refusing
-from warphash import TableFull
 from warphash.storage.batch import Batch
 from warphash.storage.quotient import array as quotient
 
@@ -250,12 +246,17 @@ def test_other_hash_constants_part_keys_that_larger_tables_do_not(device: str) -
     table.check()
 
 
-def overfull_tables(device: str) -> Iterator[tuple[Any, Any]]:
-    """Tables with adopted pairs, whose batches nobody has waited for."""
-    while True:
-        table, keys = overfull(device)
-        assert add(table, keys[:25]).all() and add(table, keys).sum() == 15 and awaited(table) == 65
-        yield table, keys
+def with_adopted_pairs() -> tuple[Any, Any]:
+    """A table with adopted pairs, whose batches nobody has waited for, and its keys."""
+    table, keys = overfull("emulated")
+    assert add(table, keys[:25]).all() and add(table, keys).sum() == 15 and awaited(table) == 65
+    return table, keys
+
+
+def with_a_batch_before() -> tuple[Any, Any]:
+    table, keys = overfull("emulated")
+    assert add(table, keys[:25]).all()
+    return table, keys
 
 
 @pytest.mark.usefixtures("small_ranges")
@@ -263,59 +264,36 @@ def overfull_tables(device: str) -> Iterator[tuple[Any, Any]]:
 class TestFaults:
     @pytest.mark.parametrize("once", [True, False])
     def test_a_refused_allocation_loses_no_adopted_pair(self, once: bool) -> None:
-        refused = 0
-        for number, (table, keys) in enumerate(overfull_tables("emulated"), 1):
-            with refusing(array_of(table).engine, number, once=once) as count:
-                try:
-                    len(table)
-                except (MemoryError, TableFull):
-                    refused += 1
+        refused, calls = (
+            0,
+            at_each_allocation(with_adopted_pairs, lambda made: len(made[0]), once=once, device="emulated"),
+        )
+        for (table, keys), said, _ in calls:
             assert len(table) == 40 and (table.find(keys)[0] == ~keys).all()
             table.check()
-            if not count.refused:
-                break
+            refused += bool(said)
         assert refused > 3
 
     @pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow)])
     def test_an_interrupt_loses_no_adopted_pair(self, every: int) -> None:
-        number = 1
-        for table, keys in overfull_tables("emulated"):
-            interrupt, before = Interrupt(number, STORAGE_AND_TABLE), sys.gettrace()
-            sys.settrace(interrupt)
-            try:
-                len(table)
-            except KeyboardInterrupt:
-                pass
-            finally:
-                sys.settrace(before)
-            assert len(table) == 40 and (table.find(keys)[0] == ~keys).all(), interrupt.place
+        lines = 0
+        for (table, keys), place, _ in at_each_line(with_adopted_pairs, lambda made: len(made[0]), every=every):
+            assert len(table) == 40 and (table.find(keys)[0] == ~keys).all(), place
             table.check()
-            if not interrupt.place:
-                break
-            number += every
-        assert number > 50
+            lines += every
+        assert lines > 50
 
     @pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)])
     def test_an_interrupt_of_a_batch_that_follows(self, every: int) -> None:
         """The batch is out or in, as a whole; those before it are in."""
-        number, seen = 1, set()
-        while True:
-            table, keys = overfull("emulated")
-            assert add(table, keys[:25]).all()
-            interrupt, before = Interrupt(number, STORAGE_AND_TABLE), sys.gettrace()
-            sys.settrace(interrupt)
-            try:
-                table.insert(keys, ~keys)
-            except KeyboardInterrupt:
-                pass
-            finally:
-                sys.settrace(before)
+        lines, seen = 0, set()
+        for (table, keys), place, _ in at_each_line(
+            with_a_batch_before, lambda made: made[0].insert(made[1], ~made[1]), every=every
+        ):
             size = len(table)
-            assert size in (25, 40) and (table.find(keys[:size])[0] == ~keys[:size]).all(), interrupt.place
+            assert size in (25, 40) and (table.find(keys[:size])[0] == ~keys[:size]).all(), place
             assert not table.contains(keys[size:]).any()
             table.check()
             seen.add(size)
-            if not interrupt.place:
-                break
-            number += every
-        assert seen == {25, 40} and number > 50
+            lines += every
+        assert seen == {25, 40} and lines > 50

@@ -22,9 +22,10 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count as count_from
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -47,14 +48,18 @@ __all__ = [
     "Scenario",
     "Verb",
     "all_faults",
+    "at_each_allocation",
+    "at_each_line",
     "check_harmless",
     "faulty_call",
+    "interrupted",
     "interrupts",
     "lines_of",
     "refusals",
     "scenarios",
 ]
 
+Made = TypeVar("Made")
 Model = dict[int, tuple[int, ...]]
 """The values of each key, oldest first. A key of a map has one value."""
 
@@ -572,19 +577,38 @@ class Fault:
         return self.scenario.problem(self.table, done=self.done, whole=self.whole, patience=patience)
 
 
-def refusals(scenario: Scenario, *, once: bool, start: int = 1) -> Iterator[Fault]:
-    """Refuse each allocation of the call in turn: only this allocation (``once``), or also all that follow."""
+def at_each_allocation(
+    make: Callable[[], Made], call: Callable[[Made], Any], *, once: bool, device: str = "cpu", start: int = 1
+) -> Iterator[tuple[Made, str, bool]]:
+    """Make a table, and refuse an allocation of the call: for each of its allocations in turn, then for none.
+
+    Yields the table, what the error said (empty if the call returned), and whether an allocation was refused.
+
+    Parameters
+    ----------
+    once
+        Only this allocation is refused. Otherwise all that follow are, too.
+    """
     for number in range(start, 1000):
-        table, said = scenario.make(), ""
-        with refusing(engine_for(scenario.device), number, once=once) as count:
+        table, said = make(), ""
+        with refusing(engine_for(device), number, once=once) as count:
             try:
-                scenario.call(table)
+                call(table)
             except (MemoryError, TableFull) as error:
-                said = f": {error}"
+                said = str(error) or type(error).__name__
+        yield table, said, bool(count.refused)
         if not count.refused:
             return
-        yield Fault(scenario, number, f"allocation {number}{said}", table, not said, scenario.verb.whole)
-    raise AssertionError(f"{scenario} still asks for memory after 1,000 allocations")
+    raise AssertionError("the call still asks for memory after 1,000 allocations")
+
+
+def refusals(scenario: Scenario, *, once: bool, start: int = 1) -> Iterator[Fault]:
+    """Refuse each allocation of the call in turn: only this allocation (``once``), or also all that follow."""
+    calls = at_each_allocation(scenario.make, scenario.call, once=once, device=scenario.device, start=start)
+    for number, (table, said, refused) in enumerate(calls, start):
+        if refused:
+            place = f"allocation {number}" + (f": {said}" if said else "")
+            yield Fault(scenario, number, place, table, not said, scenario.verb.whole)
 
 
 class Interrupt:
@@ -652,18 +676,65 @@ class Repeating(Scenario):
         return table
 
 
+@dataclass(frozen=True)
+class FirstBatch(Scenario):
+    """The first batch of a table, whose keys repeat. There is room for it."""
+
+    @property
+    def ids(self) -> Array:
+        return np.arange(450) % 300
+
+    @property
+    def before(self) -> Model:
+        return {}
+
+    def make(self) -> Any:
+        return self.family.table(600, self.device)
+
+
+def interrupted(
+    call: Callable[[], Any], number: int, files: re.Pattern[str] = STORAGE_AND_TABLE
+) -> tuple[Interrupt, bool]:
+    """Make a call with an interrupt at its ``number``-th line: the interrupt, and whether the call returned."""
+    interrupt, before = Interrupt(number, files), sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return interrupt, False
+    finally:
+        sys.settrace(before)
+    return interrupt, True
+
+
+def at_each_line(
+    make: Callable[[], Made],
+    call: Callable[[Made], Any],
+    *,
+    every: int = 1,
+    start: int = 1,
+    files: re.Pattern[str] = STORAGE_AND_TABLE,
+) -> Iterator[tuple[Made, str, bool]]:
+    """Make a table, and interrupt the call: at every ``every``-th line that it runs in some files, then at none.
+
+    Yields the table, the place of the interrupt (empty for none), and whether the call returned.
+    """
+    for number in count_from(start, every):
+        table = make()
+        interrupt, done = interrupted(functools.partial(call, table), number, files)
+        yield table, interrupt.place, done
+        if not interrupt.place:
+            return
+
+
 def interrupts(
     scenario: Scenario, *, every: int = 1, start: int = 1, files: re.Pattern[str] = STORAGE_AND_TABLE
 ) -> Iterator[Fault]:
     """Interrupt the call at every ``every``-th line that it runs in some files of the package."""
-    number = start
-    while True:
-        table = scenario.make()
-        interrupt, done = _interrupted(scenario, table, number, files)
-        if not interrupt.place:
-            return
-        yield Fault(scenario, number, interrupt.place, table, done, False)
-        number += every
+    calls = at_each_line(scenario.make, scenario.call, every=every, start=start, files=files)
+    for at, (table, place, done) in enumerate(calls):
+        if place:
+            yield Fault(scenario, start + at * every, place, table, done, False)
 
 
 def all_faults(scenario: Scenario, *, every: int) -> Iterator[Fault]:
@@ -681,20 +752,7 @@ def check_harmless(faults: Iterable[Fault]) -> None:
 
 def lines_of(scenario: Scenario, files: re.Pattern[str] = STORAGE_AND_TABLE) -> int:
     """Number of lines that the call runs in some files of the package."""
-    return _interrupted(scenario, scenario.make(), 0, files)[0].lines
-
-
-def _interrupted(scenario: Scenario, table: Any, number: int, files: re.Pattern[str]) -> tuple[Interrupt, bool]:
-    """Make the call with an interrupt. Return the interrupt, and whether the call returned."""
-    interrupt, before = Interrupt(number, files), sys.gettrace()
-    sys.settrace(interrupt)
-    try:
-        scenario.call(table)
-    except KeyboardInterrupt:
-        return interrupt, False
-    finally:
-        sys.settrace(before)
-    return interrupt, True
+    return interrupted(functools.partial(scenario.call, scenario.make()), 0, files)[0].lines
 
 
 def faulty_call(kind: str, number: int, call: Callable[[], Any], device: str = "cpu") -> tuple[bool, bool]:
@@ -712,15 +770,8 @@ def faulty_call(kind: str, number: int, call: Callable[[], Any], device: str = "
             except MemoryError:
                 return True, False
         return bool(count.refused), True
-    interrupt, before = Interrupt(number, STORAGE_AND_TABLE), sys.gettrace()
-    sys.settrace(interrupt)
-    try:
-        call()
-    except KeyboardInterrupt:
-        return True, False
-    finally:
-        sys.settrace(before)
-    return bool(interrupt.place), True
+    interrupt, done = interrupted(call, number)
+    return bool(interrupt.place), done
 
 
 # ---- the list of what does harm

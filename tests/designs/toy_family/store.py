@@ -27,6 +27,7 @@ class ToyRemedy:
 
     keeps_constants = False
     leaves_tombstones = True
+    goes_by_parts = False
     way_back = staticmethod(way_back)
 
     def build(self, slots: ArraySlots[ToyArray], batch: Batch, more_slots: int | None) -> None:

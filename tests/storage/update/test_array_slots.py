@@ -18,7 +18,6 @@ from warphash.storage.update.transaction import Undo
 DESIGN: Any = SimpleNamespace(
     name="toy",
     safe_load_factor=lambda parameters: 0.9,
-    fills_first_bucket=lambda parameters: False,
     searches_until_unused=True,
 )
 
@@ -49,6 +48,7 @@ class Remedy:
     """Moves keys that are only counted."""
 
     leaves_tombstones = True
+    goes_by_parts = False
 
     def __init__(self, keeps_constants: bool = False) -> None:
         self.keeps_constants = keeps_constants

@@ -84,6 +84,7 @@ class BucketRemedy:
 
     keeps_constants = False
     leaves_tombstones = True
+    goes_by_parts = True
     way_back = staticmethod(way_back)
 
     # ---- batches

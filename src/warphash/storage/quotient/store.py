@@ -51,6 +51,7 @@ class QuotientRemedy:
 
     keeps_constants = True
     leaves_tombstones = False
+    goes_by_parts = False
     way_back = staticmethod(way_back)
 
     def build(

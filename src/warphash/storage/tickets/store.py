@@ -63,6 +63,7 @@ class TicketRemedy:
 
     keeps_constants = False
     leaves_tombstones = True
+    goes_by_parts = False
 
     def build(self, slots: ArraySlots[TicketArray], batch: Batch, more_slots: int | None) -> None:
         return None  # every insert looks for its key

@@ -46,6 +46,7 @@ class TwoLevelRemedy:
 
     keeps_constants = False
     leaves_tombstones = True
+    goes_by_parts = False
     way_back = staticmethod(way_back)
 
     def build(

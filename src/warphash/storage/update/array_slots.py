@@ -99,12 +99,16 @@ class Remedy(Protocol[A]):
         A larger array has the same hash constants, if a batch has not failed under them.
     leaves_tombstones
         Erased slots are not as good as unused ones.
+    goes_by_parts
+        The kernels of `ordering` know the layout of the array: a large batch goes in the order of its parts.
     """
 
     @property
     def keeps_constants(self) -> bool: ...
     @property
     def leaves_tombstones(self) -> bool: ...
+    @property
+    def goes_by_parts(self) -> bool: ...
     def build(self, slots: ArraySlots[A], batch: Batch, more_slots: int | None) -> tuple[A, int] | None:
         """Do a batch that combines no values in one build: the array, and the keys in it. None if it is not done.
 
@@ -184,7 +188,7 @@ class ArraySlots(Generic[A]):
         # With bounds or counts, the end of a batch is part of the call.
         at_once = options.counts_probes or options.bounds is not None
         self._leaves = options.leaves and options.grows and not at_once and array.engine.lanes > 1
-        self._reorders = array.design.fills_first_bucket(array.parameters) and not options.counts_probes
+        self._reorders = remedy.goes_by_parts and not options.counts_probes
         self.rebuilds = self.probes = self.inserted = 0
         self.new_share = 1.0
         self.state: ArrayState[A] = ArrayState(array, 0)
