@@ -38,7 +38,7 @@ class Other(Array):
 
 
 class Storage:
-    """In place of a `WordStorage`."""
+    """In place of a `WordRows`."""
 
     def __init__(self, **changes: Any) -> None:
         step, fields = changes.get("step"), changes.get("find_fields", NO_FIELDS)

@@ -133,7 +133,7 @@ class Layout(Protocol):
         A key and a value each have their own width in the table. Otherwise both have the wider of the two.
     in_place
         Keys and values of any width lie in the table itself, each in the width that it has. Otherwise a slot holds
-        words of 4 or 8 bytes, and wider keys and values go to a row store.
+        words of 4 or 8 bytes, and wider keys and values go to rows beside the table (`WideRows`).
     keys_apart
         Keys and values of a bucket lie apart whatever their widths, so an insert writes to two places.
     keeps_duplicates

@@ -1,4 +1,4 @@
-"""Makes the storage of a table: a store of its design's family, behind a codec or a row store."""
+"""Makes the storage of a table: a store of its design's family, behind `WordRows` or `WideRows`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ..designs.base import Design
 from ..runtime.engine import Engine, KernelSpec
 from ..runtime.source import AGGREGATES, BOUNDED, ROWS, SKETCH, partition
 from .bounded.bound import RANKED_ROWS, Bound
-from .codec import WordStorage
 from .hash_constants import HASHES
 from .storage import Storage, Store, StoreOptions, TableKind
+from .word_rows import WordRows
 
 if TYPE_CHECKING:
     from .bounded.policies import Policy
-    from .row_store import RowStorage
+    from .wide_rows import WideRows
 
-__all__ = ["kernel_spec", "make_row_storage", "make_storage", "programs", "widths_of"]
+__all__ = ["kernel_spec", "make_storage", "make_wide_rows", "programs", "widths_of"]
 
 
 def _word(nbytes: int) -> int:
@@ -91,7 +91,7 @@ def _import_for_verbs() -> None:
     A verb imports nothing. An import takes memory, and may fail with an ImportError where there is little.
     """
     _maker("buckets")
-    for name in ("row_store", "rows_in_slots"):
+    for name in ("wide_rows", "combine_rows"):
         import_module(f".{name}", __package__)
     import_module("numpy.ma")  # the set functions of NumPy ask it whether an array is masked
 
@@ -224,7 +224,7 @@ def _of_words_or_rows(
     multi: bool,
     ranked: bool,
 ) -> Storage:
-    """A store of the design's family, behind a codec; or behind a row store, for wide rows and for those with ranks."""
+    """A store of the design's family, behind `WordRows`; behind `WideRows` if rows are wide or have ranks."""
     in_rows, *stored = _stored_widths(design, key_bytes, value_bytes, ranked)
     spec = _spec(design, tuple(parameters.items()), *stored, family)
     kind = TableKind(engine, design, parameters, spec)
@@ -232,15 +232,15 @@ def _of_words_or_rows(
         options = options._replace(leaves=False)
     store: Store = _maker(design.layout.family)(kind, capacity, seed, family, options, multi)
     if in_rows:
-        from .row_store import RowStorage
+        from .wide_rows import WideRows
 
-        return RowStorage(store, key_bytes, value_bytes, ranked=ranked)
-    return WordStorage(store, key_bytes, value_bytes, multi)
+        return WideRows(store, key_bytes, value_bytes, ranked=ranked)
+    return WordRows(store, key_bytes, value_bytes, multi)
 
 
-def make_row_storage(engine: Engine, key_bytes: int, value_bytes: int, capacity: int, seed: int) -> RowStorage:
-    """Make an empty storage of rows of any width, for the work of one call."""
-    from .row_store import RowStorage
+def make_wide_rows(engine: Engine, key_bytes: int, value_bytes: int, capacity: int, seed: int) -> WideRows:
+    """Make empty `WideRows` for the work of one call."""
+    from .wide_rows import WideRows
 
     design = registry.get("bucketed_cuckoo")
     parameters = design.resolve({})
@@ -248,4 +248,4 @@ def make_row_storage(engine: Engine, key_bytes: int, value_bytes: int, capacity:
     options = StoreOptions(True, 8, design.default_load_factor(parameters), None, False)
     kind, capacity = TableKind(engine, design, parameters, spec), max(1, capacity)
     store: Store = _maker(design.layout.family)(kind, capacity, seed, "mixer", options, False)
-    return RowStorage(store, key_bytes, value_bytes)
+    return WideRows(store, key_bytes, value_bytes)

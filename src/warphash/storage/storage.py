@@ -2,7 +2,7 @@
 
 A `Storage` takes the caller's rows of keys and values by their addresses. It has a `Store`, which keeps keys and values
 as the words of slots. There is one class of store for each family of designs (``buckets/``, ``chains/``,
-``subtables/``), and one class of storage for each way from rows to words (``codec.py``, ``row_store.py``).
+``subtables/``), and one class of storage for each way from rows to words (``word_rows.py``, ``wide_rows.py``).
 
 **Every update is a transaction.**
 

@@ -57,9 +57,9 @@ from ..storage import selection
 from ..storage.batch import Batch
 from ..storage.batch_order import lookups
 from ..storage.bounded.bound import RANKED_ROWS
-from ..storage.codec import FEWEST_BUILT, WordStorage
 from ..storage.make import make_storage
 from ..storage.storage import Storage
+from ..storage.word_rows import FEWEST_BUILT, WordRows
 from . import archive, captured, copies, notebook
 from .array_types import A, Bools, Counts, K, Keys, Like, Order
 from .closed import ClosedStorage
@@ -941,14 +941,14 @@ class BaseTable(Generic[K]):
     def _may_choose_order(self, keys: ArrayView) -> bool:
         """Whether an order of the table's choice could save time: keys are many, in memory of a GPU."""
         large = keys.rows >= lookups.FEWEST_PARTITIONED and keys.device == self._device
-        return large and self._engine.reach_bytes > 0 and isinstance(self._storage, WordStorage)
+        return large and self._engine.reach_bytes > 0 and isinstance(self._storage, WordRows)
 
     def _find_in_any_order_locked(
         self, keys: ArrayView, moved: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes
     ) -> bool:
-        """As `WordStorage.find_in_any_order`; False also if an update has to be finished first."""
+        """As `WordRows.find_in_any_order`; False also if an update has to be finished first."""
         storage = self._storage
-        if storage.store.recovery.step is not None or not isinstance(storage, WordStorage):
+        if storage.store.recovery.step is not None or not isinstance(storage, WordRows):
             return False
         out = 0 if values is None else values.ptr
         return storage.find_in_any_order(keys.ptr, keys.rows, moved.ptr, out, found.ptr, absent, keys.stream)
@@ -1090,7 +1090,7 @@ class BaseTable(Generic[K]):
             captured.refuse(self._engine, stream)
         if self._transfer.shares_memory:
             storage = self._storage
-            if n >= FEWEST_BUILT and op == Op.KEEP and isinstance(storage, WordStorage):
+            if n >= FEWEST_BUILT and op == Op.KEEP and isinstance(storage, WordRows):
                 batch = Batch(keys, values, n, flags=added, unique=unique)
                 if storage.build(batch):
                     return

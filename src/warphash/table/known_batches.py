@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..arrays.library import MAX_ROWS, ArrayView
 from ..arrays.row_type import Column
 from ..storage.batch_order import lookups
-from ..storage.codec import WordStorage
 from ..storage.lookup import NO_FIELDS
+from ..storage.word_rows import WordRows
 
 if TYPE_CHECKING:
     from .base import BaseTable
@@ -61,7 +61,7 @@ def known_lookups(
         Of the arrays of the answer: ``values`` is None if only presence is asked for.
     """
     storage = table._storage
-    if type(storage) is not WordStorage or storage.key_slack < 0:  # keys are narrower than words
+    if type(storage) is not WordRows or storage.key_slack < 0:  # keys are narrower than words
         return None
     if not storage.answers_words(is_value=values is not None):
         return None
@@ -72,7 +72,7 @@ def known_lookups(
     batch = storage.store.state.array.batch_type
     fields = batch.n, batch.keys, batch.out_values, batch.out_flags, batch.default_value
     places = (*(field.offset for field in fields), sizeof(batch))
-    return KnownLookups(see, table._engine.compiled.Find(WordStorage, NO_FIELDS, places).launch)
+    return KnownLookups(see, table._engine.compiled.Find(WordRows, NO_FIELDS, places).launch)
 
 
 def known_updates(table: BaseTable[Any], kind: type, pairs: Sequence[ArrayView], added: Column) -> See | None:

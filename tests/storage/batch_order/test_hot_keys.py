@@ -18,7 +18,7 @@ from warphash import HashMap, HashSet, MultiMap, TableFull
 from warphash.runtime.abi import Op
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
-from warphash.storage import codec
+from warphash.storage import word_rows
 from warphash.storage.batch import Batch
 from warphash.storage.batch_order import hot_keys, sample
 from warphash.storage.batch_order.hot_keys import Aggregator
@@ -140,7 +140,7 @@ def test_of_values_that_replace_each_other_one_stays(device: str, shape: str, ag
 @pytest.fixture
 def for_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take every batch for one with many more elements than the table has slots."""
-    monkeypatch.setattr(codec, "_ELEMENTS_FOR_FEW", 0)
+    monkeypatch.setattr(word_rows, "_ELEMENTS_FOR_FEW", 0)
 
 
 @pytest.mark.parametrize("shape", ["equal", "one is hot", "few", "sorted"])

@@ -26,9 +26,9 @@ from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
 from warphash.storage.batch_order import calibrate, lookups, ordering
 from warphash.storage.batch_order import parts as sizes_of_parts
 from warphash.storage.batch_order.lookups import partition_keys
-from warphash.storage.codec import WordStorage
 from warphash.storage.hash_constants import MAX_BUCKETS
 from warphash.storage.make import widths_of
+from warphash.storage.word_rows import WordRows
 
 DESIGNS: list[dict[str, Any]] = [
     {"design": "bucketed_cuckoo", "slots_per_bucket": 8},
@@ -199,13 +199,13 @@ def on_host(seen: ArrayView) -> np.ndarray:
 def chosen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
     """The lookups whose order a table could choose: their numbers of keys, and whether the table chose."""
     lookups: list[tuple[int, bool]] = []
-    find_in_any_order = WordStorage.find_in_any_order
+    find_in_any_order = WordRows.find_in_any_order
 
     def noted(self: Any, keys: int, n: int, *rest: Any) -> bool:
         lookups.append((n, find_in_any_order(self, keys, n, *rest)))
         return lookups[-1][1]
 
-    monkeypatch.setattr(WordStorage, "find_in_any_order", noted)
+    monkeypatch.setattr(WordRows, "find_in_any_order", noted)
     return lookups
 
 

@@ -31,7 +31,7 @@
 //           key writes that row, or the key is new
 //   shares  the key is new, and the low bits are the number of the element that was chosen for it
 //
-// The row store (storage/row_store.py) keeps keys or values wider than a word: a slot then holds the fingerprint of a
+// `WideRows` (storage/wide_rows.py) keeps keys or values wider than a word: a slot then holds the fingerprint of a
 // key and the number of its row. The free list is a stack of row numbers (u64). The host knows how many rows are on the
 // stack, and how many were ever used (`end`).
 //

@@ -28,9 +28,9 @@ from ...runtime.abi import Ranks, ScoreBatch
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import BOUNDED
 from ..batch import Batch, MixedBatch
-from ..row_store import RowStorage
 from ..scratch import flags_at
 from ..storage import MemoryUse, Storage, Store
+from ..wide_rows import WideRows
 from .least import keys_of_least_rank
 from .policies import Policy
 
@@ -65,7 +65,7 @@ class BoundedStorage:
     Parameters
     ----------
     inner
-        Holds the pairs: a `RowStorage` with ranks, if the policy keeps ranks.
+        Holds the pairs: a `WideRows` with ranks, if the policy keeps ranks.
     max_size
         Most keys behind an update.
     policy
@@ -244,9 +244,9 @@ class BoundedStorage:
                 return
 
     @property
-    def _rows(self) -> RowStorage:
+    def _rows(self) -> WideRows:
         """The inner storage of a policy that keeps ranks."""
-        assert isinstance(self.inner, RowStorage)
+        assert isinstance(self.inner, WideRows)
         return self.inner
 
     def _ranks_of(self, scores: int, kind: int, n: int, stream: Any) -> Buffer:

@@ -1,7 +1,7 @@
 """Which keys leave a bounded table first: a policy gives each key a rank, and the keys of least rank leave.
 
 Two kinds of policies. "fifo", "lru" and "score" keep a rank for each row, so their tables keep keys and values in rows
-(`row_store.py`). "lfu" and "random" compute a rank from the key when keys have to leave, so their tables are laid out
+(`wide_rows.py`). "lfu" and "random" compute a rank from the key when keys have to leave, so their tables are laid out
 as if they had no bound.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from ...runtime.abi import AccessBatch, Flag, FrequencySketch, Ranks, TouchBatch
 from ...runtime.engine import Engine, Program
 from ...runtime.source import BOUNDED
-from ..row_store import Touch, TouchedRows
+from ..wide_rows import Touch, TouchedRows
 from .sketch import Sketch
 
 __all__ = ["Clocked", "Frequent", "Policy", "Random", "Scored", "make_policy"]

@@ -11,7 +11,7 @@ from ...runtime.source import ROWS
 from ..batch import Batch
 
 if TYPE_CHECKING:
-    from ..codec import WordStorage
+    from ..word_rows import WordRows
     from .store import ChainStore
 
 __all__ = ["RepeatedKeys"]
@@ -26,10 +26,10 @@ class RepeatedKeys:
     Parameters
     ----------
     words
-        A codec whose store is a `ChainStore` of keys that repeat.
+        Rows of words, whose store is a `ChainStore` of keys that repeat.
     """
 
-    def __init__(self, words: WordStorage) -> None:
+    def __init__(self, words: WordRows) -> None:
         self._words = words
         store: Any = words.store
         self._chains: ChainStore = store
@@ -69,9 +69,9 @@ class RepeatedKeys:
 
     def find_all(self, keys: int, n: int, offsets: int, total: int, values: int, stream: Any) -> None:
         """The ``total`` values of all keys, those of each from its offset on."""
-        codec = self._words
-        words = codec._keys(keys, n, stream)
-        landing, held = codec._landing(values, total, codec.value_bytes, codec._value_word, stream)
+        rows = self._words
+        words = rows._keys(keys, n, stream)
+        landing, held = rows._landing(values, total, rows.value_bytes, rows._value_word, stream)
         self._chains.array.find_all(words[0], n, offsets, landing, stream)
         if held is not None:
-            codec._narrow(landing, total, values, codec.value_bytes, codec._value_word, stream)
+            rows._narrow(landing, total, values, rows.value_bytes, rows._value_word, stream)

@@ -16,7 +16,7 @@ from ...runtime.engine import Buffer, Engine
 from ..batch import Batch
 from ..bounded.bounded_storage import BoundedStorage, Least
 from ..bounded.policies import Policy
-from ..row_store import Touch
+from ..wide_rows import Touch
 from .string_storage import StringStorage
 from .string_table import ROW_BYTES, StringTable
 

@@ -1,6 +1,6 @@
 """Upserts of rows of numbers that lie in the slots: each key's row is computed beside the table, and then assigned.
 
-A slot is written as a whole, and an atomic combines one number. So a batch is combined in a `RowStorage` of its own,
+A slot is written as a whole, and an atomic combines one number. So a batch is combined in a `WideRows` of its own,
 which is gone when the update ends, and where each number is combined by itself. The kernels are those of all rows
 (``kernels/rows/rows.cuh``). A fault before the assignment leaves the table as it was.
 
@@ -16,14 +16,14 @@ from ..runtime.abi import RowBatch, StoredRows, bytes_of
 from ..runtime.engine import Buffer
 from ..runtime.source import ROWS
 from .batch import Batch
-from .make import make_row_storage
+from .make import make_wide_rows
 from .storage import Storage
 
-__all__ = ["combined_rows"]
+__all__ = ["combine_rows"]
 
 
-def combined_rows(storage: Storage, key_bytes: int, value_bytes: int, given: Batch) -> Buffer:
-    """The value that each key of a batch has to get, for each element. Elements of one key get the same value.
+def combine_rows(storage: Storage, key_bytes: int, value_bytes: int, given: Batch) -> Buffer:
+    """Compute the value that each key of a batch has to get, for each element. Elements of one key get the same value.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def combined_rows(storage: Storage, key_bytes: int, value_bytes: int, given: Bat
     storage.store.finish(stream)
     batch, held, result, found = rows(), rows(), rows(), engine.allocate(n, stream)
     nothing = bytes(value_bytes)
-    own = make_row_storage(engine, key_bytes, value_bytes, n, storage.store.seed + 1)
+    own = make_wide_rows(engine, key_bytes, value_bytes, n, storage.store.seed + 1)
     own.update(given._replace(flags=0, held=0, unique=False))
     own.store.finish(stream)
     for made in (batch, result):

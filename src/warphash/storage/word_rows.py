@@ -16,7 +16,7 @@ from .batch_order import hot_keys
 from .lookup import find_in_any_order, launch_find
 from .storage import MemoryUse, Store
 
-__all__ = ["FEWEST_BUILT", "WordStorage"]
+__all__ = ["FEWEST_BUILT", "WordRows"]
 
 _ELEMENTS_FOR_FEW = 4
 """Elements of a batch for each slot, from which on its keys are sampled, whatever the verb does. Then all threads of a
@@ -31,7 +31,7 @@ _VALUE_ALIGNMENT_BYTES = 8
 """At most: rows of values lie anywhere, and move by the widest word that suits them (``kernels/core/bytes.cuh``)."""
 
 
-class WordStorage:
+class WordRows:
     """Packed rows in, packed rows out, on an `Store` of words.
 
     Parameters
@@ -125,9 +125,9 @@ class WordStorage:
         if combines and kind & 0xFF == 2 and kind >> 8 not in (32, 64):
             raise UnsupportedVerb(f"upsert combines floats of 32 and 64 bits, not of {kind >> 8}: keep wider values")
         if combines and bytes_of(kind) != self.value_bytes:
-            from .rows_in_slots import combined_rows  # few tables need it
+            from .combine_rows import combine_rows  # few tables need it
 
-            rows = combined_rows(self, self.key_bytes, self.value_bytes, batch)
+            rows = combine_rows(self, self.key_bytes, self.value_bytes, batch)
             batch, combines = batch._replace(values=rows.ptr, op=Op.REPLACE), False
         if self._value_is_row and combines and self.value_bytes not in (4, 8):
             raise UnsupportedVerb(
@@ -206,9 +206,9 @@ class WordStorage:
                 self._narrow(at, min(found, room), out, width, word, stream)
         return found
 
-    def copy(self, stream: Any) -> WordStorage:
+    def copy(self, stream: Any) -> WordRows:
         """As `Storage.copy`."""
-        return WordStorage(self.store.copy(stream), self.key_bytes, self.value_bytes, self._multi)
+        return WordRows(self.store.copy(stream), self.key_bytes, self.value_bytes, self._multi)
 
     def clear(self, stream: Any) -> None:
         self.store.clear(stream)

@@ -79,7 +79,7 @@ from .lookup import launch_find
 from .scratch import DeviceList, flags_at, with_flags
 from .storage import MemoryUse, Store
 
-__all__ = ["RowStorage", "Touch", "TouchedRows"]
+__all__ = ["Touch", "TouchedRows", "WideRows"]
 
 _FIRST_ROOM = 1024
 """Rows that a table has room for from its first batch on, if it is meant for so many keys."""
@@ -170,7 +170,7 @@ class _Lookup:
     rows
         Address of row words, uint64 (``kernels/rows/rows.cuh``).
     flags
-        Address of flags, uint8: of `RowStorage._look_up`, whether the fingerprint was found; of an update, whether the
+        Address of flags, uint8: of `WideRows._look_up`, whether the fingerprint was found; of an update, whether the
         element adds its key; of an erase, whether it erased its key.
     extra, report
         Addresses of further memory that was asked for, and of a zeroed `abi.Report`.
@@ -186,7 +186,7 @@ class _Lookup:
     memory: Buffer
 
 
-class RowStorage:
+class WideRows:
     """Packed rows of any width, on an `Store` of fingerprints.
 
     Parameters
@@ -315,11 +315,11 @@ class RowStorage:
             self._gather(rows.ptr, n, self._stored_ranks, 8, out_ranks, stream)
         return found
 
-    def copy(self, stream: Any) -> RowStorage:
+    def copy(self, stream: Any) -> WideRows:
         """As `Storage.copy`."""
         state = self._state
         store = state.store.copy(stream)
-        twin = RowStorage(store, self.key_bytes, self.value_bytes, ranked=self._rank_bytes > 0)
+        twin = WideRows(store, self.key_bytes, self.value_bytes, ranked=self._rank_bytes > 0)
         keys, values, free_list = (
             self._twin_of(memory, stream) for memory in (state.keys, state.values, state.free_list)
         )

@@ -1,4 +1,4 @@
-"""The row store: as many rows as keys, whatever came and went, and as it was after an update that fails."""
+"""Wide rows: as many rows as keys, whatever came and went, and as it was after an update that fails."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from support.types import Array, as_bytes
 from warphash import HashMap, TableFull
 from warphash.designs import registry
 from warphash.runtime.abi import COUNT_WORDS, Op, kind_of
-from warphash.storage import row_store
+from warphash.storage import wide_rows
 from warphash.storage.batch import Batch
 from warphash.storage.buckets.store import BucketStore
-from warphash.storage.row_store import RowStorage
+from warphash.storage.wide_rows import WideRows
 
 LAYOUTS = {name: registry.get(name).layout for name in design_names()}
 IN_ROWS = [name for name, layout in LAYOUTS.items() if not (layout.in_place or layout.composed)]
@@ -43,9 +43,9 @@ def table_of(n: int, design: str = "bucketed_cuckoo", device: str = "cpu", **opt
     return table
 
 
-def rows_of(table: Any) -> RowStorage:
+def rows_of(table: Any) -> WideRows:
     backing = table._storage
-    assert isinstance(backing, RowStorage)
+    assert isinstance(backing, WideRows)
     return backing
 
 
@@ -218,9 +218,9 @@ def test_one_value_of_a_repeated_key_wins_whole(device: str, design: str) -> Non
 def narrow(monkeypatch: pytest.MonkeyPatch, bits: int, salts: int = 1) -> list[int]:
     """Fingerprints of few bits under each of the first salts; the salts that there have been."""
     seen: list[int] = []
-    original = RowStorage._fingerprints
+    original = WideRows._fingerprints
 
-    def fingerprints(self: RowStorage, keys: int, n: int, stream: Any, salt: int | None = None) -> Any:
+    def fingerprints(self: WideRows, keys: int, n: int, stream: Any, salt: int | None = None) -> Any:
         prints, salt = original(self, keys, n, stream, salt), self._state.salt if salt is None else salt
         if salt not in seen:
             seen.append(salt)
@@ -229,7 +229,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch, bits: int, salts: int = 1) -> list[i
             prints = self._engine.from_host(words)
         return prints
 
-    monkeypatch.setattr(RowStorage, "_fingerprints", fingerprints)
+    monkeypatch.setattr(WideRows, "_fingerprints", fingerprints)
     return seen
 
 
@@ -386,12 +386,12 @@ def test_memory_that_is_refused_leaves_the_table_as_it_was(device: str, verb: st
 
 
 def interrupted_at(line: int, run: Callable[[], Any]) -> bool:
-    """Run, but interrupt the row store at the ``line``-th line that it runs; whether there were so many."""
+    """Run, but interrupt `WideRows` at the ``line``-th line that it runs; whether there were so many."""
     left = line
 
     def trace(frame: Any, event: str, argument: Any) -> Any:
         nonlocal left
-        if frame.f_code.co_filename != row_store.__file__:
+        if frame.f_code.co_filename != wide_rows.__file__:
             return None
         if event == "line":
             left -= 1
