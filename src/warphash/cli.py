@@ -15,7 +15,7 @@ from .errors import WarphashError
 if TYPE_CHECKING:
     from .lab.bench.limits import Limits
     from .lab.bench.runner import Lab, Setting
-    from .lab.bench.sweeps import Plan
+    from .lab.bench.sweeps import SweepConfig
 
 __all__ = ["app", "main"]
 
@@ -148,10 +148,10 @@ def bench(
     known = Limits(lab.memory)
     command = "warphash " + shlex.join(sys.argv[1:])
     if sweep:
-        plan = sweeps.planned(sweep, lab.memory, n or (200_000 if quick else None), load, keys, value, seed)
+        config = sweeps.config_for(sweep, lab.memory, n or (200_000 if quick else None), load, keys, value, seed)
         chosen = [s for name in design or () for s in standard.settings_of(name, load)]
-        chosen = chosen or [sweeps.automatic(plan, where)]
-        _measure_sweep(sweep, lab, plan, chosen, known, json, plot, command)
+        chosen = chosen or [sweeps.automatic(config, where)]
+        _measure_sweep(sweep, lab, config, chosen, known, json, plot, command)
         if limits:
             _console.print(tables.render_limits(known, lab.ceilings, lab.machine))
         return
@@ -202,7 +202,14 @@ def bench(
 
 
 def _measure_sweep(
-    name: str, lab: Lab, plan: Plan, settings: list[Setting], limits: Limits, json: Path, plot: Path, command: str
+    name: str,
+    lab: Lab,
+    config: SweepConfig,
+    settings: list[Setting],
+    limits: Limits,
+    json: Path,
+    plot: Path,
+    command: str,
 ) -> None:
     """Measure a sweep, and print its points."""
     from .lab.report import tables
@@ -214,7 +221,7 @@ def _measure_sweep(
         def note(text: str) -> None:
             progress.update(task, description=text)
 
-        points = measure_to_files(name, lab, plan, settings, limits, json, plot, command, note)
+        points = measure_to_files(name, lab, config, settings, limits, json, plot, command, note)
     _console.print(tables.render_sweep(name, points))
     _console.print(f"Results in {json}, picture in {plot}.", highlight=False)
     _exit_if_wrong(sum(point.measurement.mismatches for point in points))

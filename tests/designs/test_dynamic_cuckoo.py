@@ -69,7 +69,8 @@ def test_any_slot_of_a_full_bucket_may_be_the_victim(device: str, coordination: 
     def lines() -> np.ndarray:
         store = store_of(table)
         of_subtables = [
-            store.engine.to_host(memory.ptr, np.uint32, 32 * buckets) for memory, buckets in store.layout.subtables[:-1]
+            store.engine.to_host(memory.ptr, np.uint32, 32 * buckets)
+            for memory, buckets in store.current.subtables[:-1]
         ]
         return np.concatenate(of_subtables).reshape(-1, 32)
 

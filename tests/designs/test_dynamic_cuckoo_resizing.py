@@ -124,7 +124,7 @@ def test_counts_of_subtables_are_those_that_are_there(device: str) -> None:
     table.assign(keys, keys + np.uint64(1))
     table.erase(keys[1::2])
     store = store_of(table)
-    for number, subtable in enumerate(store.layout.subtables[:-1]):
+    for number, subtable in enumerate(store.current.subtables[:-1]):
         rows = store.engine.to_host(subtable.memory.ptr, np.uint64, subtable.buckets * store.spec.slots_per_bucket)
         assert int((rows < np.uint64(2**64 - 2)).sum()) == store.keys[number], number
     assert sum(store.keys) == len(table)
@@ -139,7 +139,7 @@ def test_a_pair_stays_in_its_half_when_a_subtable_is_enlarged(device: str) -> No
     store = store_of(table)
 
     def lines(number: int) -> np.ndarray:
-        subtable = store.layout.subtables[number]
+        subtable = store.current.subtables[number]
         slots = store.spec.slots_per_bucket
         rows = store.engine.to_host(subtable.memory.ptr, np.uint64, subtable.buckets * slots)
         return rows.reshape(subtable.buckets, slots)

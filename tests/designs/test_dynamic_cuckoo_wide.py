@@ -169,7 +169,7 @@ def test_a_table_with_pairs_that_cannot_be_placed_can_be_cleared() -> None:
     elastic, store = table._storage.store, store_of(table)
     nowhere = mock.patch.object(SubtableStore, "_left_of", lambda self, displaced, *given: displaced)
     with mock.patch.object(SubtableArray, "_memory_of", side_effect=MemoryError("none left")), nowhere:
-        row = store.engine.to_host(store.layout.subtables[0].memory.ptr, np.uint8, 128).reshape(1, 128)
+        row = store.engine.to_host(store.current.subtables[0].memory.ptr, np.uint8, 128).reshape(1, 128)
         elastic._displaced = DisplacedPairs(row, np.zeros((1, 4), np.uint8))
         with pytest.raises(MemoryError, match="1 pairs have no slot"):
             elastic._place_displaced(None)

@@ -23,7 +23,7 @@ from warphash.runtime.abi import Op, kind_of
 from warphash.storage.batch import Batch
 from warphash.storage.quotient import array as quotient
 from warphash.storage.quotient import route
-from warphash.storage.quotient.array import MOST_RANGE_BUCKETS, form_for
+from warphash.storage.quotient.array import MOST_RANGE_BUCKETS, geometry_for
 from warphash.storage.resize_log import Cause
 
 DEVICES = one_of_each("cpu", "emulated")
@@ -535,7 +535,7 @@ def test_where_a_gpu_is_short_of_memory_fewer_elements_are_brought(
     keys = np.random.default_rng(3).permutation(np.arange(5000, dtype=np.uint32) % np.uint32(3000))
     table = made("u4", "u4", 8000, device="emulated")
     array, went = array_of(table), list[int]()
-    run, make = array.program.run, array._scratch_for
+    run, make = array.program.run, array._buffers_for
     tries = iter(range(9))
 
     def refuse(*arguments: Any) -> Any:
@@ -546,7 +546,7 @@ def test_where_a_gpu_is_short_of_memory_fewer_elements_are_brought(
         went.extend([n] * (entry == "count"))
         run(entry, table, batch, n, *stream)
 
-    monkeypatch.setattr(array, "_scratch_for", refuse)
+    monkeypatch.setattr(array, "_buffers_for", refuse)
     monkeypatch.setattr(array.program, "run", noted)
     if sizes:
         assert table.insert(keys, keys).sum() == 3000 and (table.find(keys)[0] == keys).all()
@@ -626,10 +626,10 @@ def test_a_form_has_the_fewest_buckets() -> None:
     for value_bytes, slots in ((4, (7, 9, 10)), (0, (14, 20, 30))):
         seen, before = [], 0
         for wanted in np.unique(np.geomspace(1, 2e7, 4000).astype(int)):
-            each, ranges, range_buckets = form_for(int(wanted), layout, 4, value_bytes)
+            each, ranges, range_buckets = geometry_for(int(wanted), layout, 4, value_bytes)
             buckets = ranges * range_buckets
             assert each * buckets >= wanted and range_buckets <= MOST_RANGE_BUCKETS and buckets >= before
-            assert form_for(each * buckets, layout, 4, value_bytes) == (each, ranges, range_buckets)
+            assert geometry_for(each * buckets, layout, 4, value_bytes) == (each, ranges, range_buckets)
             seen, before = [*seen, each], buckets
         assert seen == sorted(seen) and set(seen) == set(slots)
 

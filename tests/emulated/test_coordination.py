@@ -28,7 +28,7 @@ def lines_of(array: SubtableArray) -> list[np.ndarray]:
     """The keys of each subtable, line by line."""
     return [
         array.engine.to_host(memory.ptr, np.uint32, WARP * buckets).reshape(buckets, WARP)
-        for memory, buckets in array.layout.subtables[:-1]
+        for memory, buckets in array.current.subtables[:-1]
     ]
 
 

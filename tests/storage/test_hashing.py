@@ -53,7 +53,7 @@ def test_wide_keys_lie_in_the_buckets_of_their_digests(
     slots = store.spec.slots_per_bucket
     lines = [
         store.engine.to_host(subtable.memory.ptr, np.uint8, subtable.buckets * 128).reshape(-1, slots, key_bytes)
-        for subtable in store.layout.subtables[:-1]
+        for subtable in store.current.subtables[:-1]
     ]
     for row in rows:
         places = zip(lines, subtable_buckets(store, row.tobytes()), strict=True)

@@ -25,7 +25,7 @@ from warphash.storage.batch import Batch
 from warphash.storage.quotient import passes as module
 from warphash.storage.quotient import route
 from warphash.storage.quotient.passes import Passes
-from warphash.storage.quotient.route import MOST_BINS, MOST_COUNTED_BINS, MOST_RANGES, Facts, plan_for
+from warphash.storage.quotient.route import MOST_BINS, MOST_COUNTED_BINS, MOST_RANGES, Facts, pass_plan_for
 from warphash.storage.reports import read_report, zeroed_report
 
 DEVICES = one_of_each("emulated", "cuda")
@@ -55,7 +55,7 @@ class Brought:
 
     def __init__(self, array: Any, keys: Any, values: Any, flagged: bool) -> None:
         engine, n, self.array = array.engine, len(keys), array
-        plan = plan_for(array._facts, n)
+        plan = pass_plan_for(array._facts, n)
         assert plan is not None and plan.parts <= MOST_BINS and 1 << plan.shift <= MOST_RANGES
         self.held = [engine.from_host(column) for column in (keys, values) if column is not None]
         self.passes = Passes(engine, array.spec, plan, flagged)
@@ -134,7 +134,7 @@ def test_all_elements_come_to_their_ranges(
 def test_more_ranges_than_a_block_counts(device: str, key: str, value: str, ranges: int) -> None:
     with in_passes(counted_bins=MOST_COUNTED_BINS, slices=2):
         array = with_ranges(key, value, ranges, device)
-        plan = plan_for(array._facts._replace(ranges=ranges), 4000)
+        plan = pass_plan_for(array._facts._replace(ranges=ranges), 4000)
         assert plan and not plan.counts_parts and plan.slices == 1 + (ranges > MOST_COUNTED_BINS)
         check_batches(array, key, value, 4000)
 
@@ -268,7 +268,7 @@ def test_the_share_of_a_block_that_counts() -> None:
     engine = mock.Mock(window_bytes=1, lanes=132 * 2048)
 
     def share(n: int) -> int:
-        plan = plan_for(Facts(True, 32_000, 1000, 4, 8), n)
+        plan = pass_plan_for(Facts(True, 32_000, 1000, 4, 8), n)
         assert plan
         return Passes(engine, spec, plan, False)._share(n)
 

@@ -24,7 +24,7 @@ from warphash.storage.quotient.route import (
     Way,
     applies,
     may_build,
-    plan_for,
+    pass_plan_for,
     shares_to_take_over,
     way_of_erase,
     way_of_update,
@@ -82,46 +82,48 @@ def test_the_way_of_an_erase(facts: Facts, n: int, is_blank: bool, in_order: boo
 
 
 def test_which_batches_go_in_passes() -> None:
-    plan = plan_for(with_ranges(13_564), 50_000_000)
+    plan = pass_plan_for(with_ranges(13_564), 50_000_000)
     assert plan and (plan.shift, plan.parts, plan.tile, plan.tiles) == (7, 106, 4096, 12207 + 106)
-    plan = plan_for(with_ranges(512), 1 << 16)
+    plan = pass_plan_for(with_ranges(512), 1 << 16)
     assert plan and (plan.shift, plan.parts, plan.tiles) == (0, 512, 0)
-    plan = plan_for(with_ranges(513), 1 << 16)
+    plan = pass_plan_for(with_ranges(513), 1 << 16)
     assert plan and (plan.shift, plan.parts) == (5, 17)
-    plan = plan_for(with_ranges(271_268), 1_000_000_000)
+    plan = pass_plan_for(with_ranges(271_268), 1_000_000_000)
     assert plan and (plan.shift, plan.parts) == (9, 530) and plan.counts_parts
-    plan = plan_for(with_ranges(1 << 19), 1 << 26)
+    plan = pass_plan_for(with_ranges(1 << 19), 1 << 26)
     assert plan and (plan.shift, plan.parts) == (9, MOST_BINS)
-    plan = plan_for(with_ranges(1 << 20), 1 << 26)
+    plan = pass_plan_for(with_ranges(1 << 20), 1 << 26)
     assert plan and (1 << plan.shift, plan.parts) == (MOST_BINS, MOST_BINS)
-    assert not plan.scatters and plan_for(with_ranges(1 << 20), (1 << 26) - 1) is None
-    plan = plan_for(with_ranges(3_041_114), 1 << 25)  # a table of 100 GB
+    assert not plan.scatters and pass_plan_for(with_ranges(1 << 20), (1 << 26) - 1) is None
+    plan = pass_plan_for(with_ranges(3_041_114), 1 << 25)  # a table of 100 GB
     assert plan and plan.scatters and plan.counts_parts and (plan.shift, plan.parts) == (13, 372)
-    plan = plan_for(with_ranges(1 << 23), 1 << 26)
+    plan = pass_plan_for(with_ranges(1 << 23), 1 << 26)
     assert plan and plan.scatters and plan.parts == MOST_BINS
-    assert plan_for(with_ranges(MOST_BINS * MOST_RANGES + 1), 1 << 28) is None  # more ranges than all parts can have
-    assert plan_for(with_ranges(3_041_114), FEWEST_PER_SCATTERED_RANGE * 3_041_114 - 1) is None
-    assert plan_for(with_ranges(1), (1 << 16) - 1) is None and plan_for(with_ranges(13_564), 800_000) is None
-    assert plan_for(with_ranges(ONE_PASS_RANGES)._replace(on_gpu=False), 1 << 20) is None
+    assert (
+        pass_plan_for(with_ranges(MOST_BINS * MOST_RANGES + 1), 1 << 28) is None
+    )  # more ranges than all parts can have
+    assert pass_plan_for(with_ranges(3_041_114), FEWEST_PER_SCATTERED_RANGE * 3_041_114 - 1) is None
+    assert pass_plan_for(with_ranges(1), (1 << 16) - 1) is None and pass_plan_for(with_ranges(13_564), 800_000) is None
+    assert pass_plan_for(with_ranges(ONE_PASS_RANGES)._replace(on_gpu=False), 1 << 20) is None
 
 
 def test_keys_alone_make_larger_tiles() -> None:
-    plan = plan_for(WIDE_GPU, 1 << 20, valued=False)
+    plan = pass_plan_for(WIDE_GPU, 1 << 20, valued=False)
     assert plan and (plan.element_bytes, plan.tile) == (8, 4096)
-    plan = plan_for(WIDE_GPU, 1 << 20)
+    plan = pass_plan_for(WIDE_GPU, 1 << 20)
     assert plan and (plan.element_bytes, plan.tile) == (16, 2048)
 
 
 def test_a_batch_in_passes_has_a_way_without_their_memory() -> None:
     *passes, last = ways_to_ranges(GPU, 1 << 20, in_order=True, valued=True)
-    assert passes == [(1 << 20, plan_for(GPU, 1 << 20))] and last == (1 << 20, None)
+    assert passes == [(1 << 20, pass_plan_for(GPU, 1 << 20))] and last == (1 << 20, None)
 
 
 def test_large_batches_are_halved_where_memory_is_short() -> None:
     ways = list(ways_to_ranges(GPU, 5 * LAUNCH_ELEMENTS, in_order=True, valued=True))
     sizes = [5 * LAUNCH_ELEMENTS >> halved for halved in range(4)]
     assert [size for size, _ in ways] == [*sizes, sizes[-1]] and sizes[-1] <= LAUNCH_ELEMENTS
-    assert all(plan == plan_for(GPU, size) for size, plan in ways[:-1]) and ways[-1][1] is None
+    assert all(plan == pass_plan_for(GPU, size) for size, plan in ways[:-1]) and ways[-1][1] is None
     assert next(ways_to_ranges(GPU, 3 * MOST_ELEMENTS, in_order=True, valued=True))[0] == MOST_ELEMENTS
 
 

@@ -35,7 +35,7 @@ from ..atomic_file import replace
 from ..designs import registry
 from ..errors import CorruptFile, DtypeError, is_lack_of_room
 from ..storage.bounded.bound import EVICT, RANKED_ROWS
-from .copies import Snapshot
+from .copies import TableContents
 
 __all__ = ["header_of", "names_in", "read", "table_of", "write"]
 
@@ -83,7 +83,7 @@ _SCALAR = re.compile(r"[<>|][biufcmMSUV][1-9][0-9]*(\[[0-9]*[A-Za-z]+\])?")
 """NumPy's name of a type without fields. ``np.dtype`` takes other strings, too, and parses some of them as Python."""
 
 
-def write(path: str | os.PathLike[str], contents: Callable[[], Snapshot]) -> None:
+def write(path: str | os.PathLike[str], contents: Callable[[], TableContents]) -> None:
     """Write a table; an older file of that name stays until the new one is complete and on disk.
 
     Parameters
@@ -150,7 +150,7 @@ def table_of(header: Any, kind: str) -> dict[str, Any]:
     return {**header, "key": rows[0], "value": rows[1] if len(rows) > 1 else None}
 
 
-def read(path: str | os.PathLike[str], kind: str) -> Snapshot:
+def read(path: str | os.PathLike[str], kind: str) -> TableContents:
     """Read what `write` wrote. The description also has the types of ``key`` and ``value``.
 
     Whether the options in the description suit a table is checked when the table is made.
@@ -185,7 +185,7 @@ def read(path: str | os.PathLike[str], kind: str) -> Snapshot:
         raise CorruptFile(f"{target} holds no {kind}: {error}") from None
 
 
-def _parse(body: memoryview, kind: str) -> Snapshot:
+def _parse(body: memoryview, kind: str) -> TableContents:
     """The contents of a file without its digest. Raises a built-in error that says what is wrong."""
     length, at = int.from_bytes(body[8:16], "little"), 16
     if length > len(body) - at:
@@ -223,7 +223,7 @@ def _parse(body: memoryview, kind: str) -> Snapshot:
     ranks = arrays.pop() if _keeps_ranks(header) else None
     if ranks is not None and (ranks.dtype != np.uint64 or ranks.ndim != 1):
         raise ValueError(f"ranks must be of type uint64, got {rows[-1]}")
-    return Snapshot(header, arrays[0], arrays[1] if len(arrays) > 1 else None, ranks)
+    return TableContents(header, arrays[0], arrays[1] if len(arrays) > 1 else None, ranks)
 
 
 def _strings(body: memoryview, at: int, count: int, text: bool) -> tuple[StringArray, int]:

@@ -522,7 +522,7 @@ class BaseTable(Generic[K]):
         if engine_for(device).device == self.device:
             return self
         self._need("copy")
-        return copies.replaced(self, self._snapshot(), {"device": device})
+        return copies.replaced(self, self._contents(), {"device": device})
 
     def cpu(self) -> Self:
         """The table on the CPU; see `to`."""
@@ -534,7 +534,7 @@ class BaseTable(Generic[K]):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         self._need("copy")
-        twin = copies.rebuilt(type(self), self._snapshot(), self.device)
+        twin = copies.rebuilt(type(self), self._contents(), self.device)
         memo[id(self)] = twin  # an attribute may lead back to the table
         copies.give_state(twin, deepcopy(self.__getstate__(), memo))
         twin._like = self._like
@@ -546,11 +546,11 @@ class BaseTable(Generic[K]):
         With another design, the parameters and the load factor are the defaults of that design.
         """
         self._need("copy")
-        return copies.replaced(self, self._snapshot(), changes)
+        return copies.replaced(self, self._contents(), changes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         self._need("save")
-        description, keys, values, ranks = self._snapshot()
+        description, keys, values, ranks = self._contents()
         columns = (keys, values) if ranks is None else (keys, values, ranks)
         arrays = (None if column is None else as_bytes(column) for column in columns)
         return rebuild, (type(self), self.device, description, *arrays), self.__getstate__()
@@ -585,10 +585,10 @@ class BaseTable(Generic[K]):
         if isinstance(self._key, NullableColumn):
             raise UnsupportedVerb(f"a file has no keys of type {self._key.name}: pickle the table")
 
-        def content() -> copies.Snapshot:
-            return self._settled(lambda: copies.Snapshot(self._description(), *self._all_columns_locked()))
+        def contents() -> copies.TableContents:
+            return self._settled(lambda: copies.TableContents(self._description(), *self._all_columns_locked()))
 
-        archive.write(path, content)
+        archive.write(path, contents)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, device: str | None = None) -> Self:
@@ -1371,6 +1371,6 @@ class BaseTable(Generic[K]):
         table._know_names(description.get("names") or ())
         return table
 
-    def _snapshot(self) -> copies.Snapshot:
+    def _contents(self) -> copies.TableContents:
         """The description and all pairs, of one moment."""
-        return self._settled(lambda: copies.Snapshot(self._typed_description(), *self._all_columns_locked()))
+        return self._settled(lambda: copies.TableContents(self._typed_description(), *self._all_columns_locked()))

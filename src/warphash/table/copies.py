@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .base import BaseTable
 
 __all__ = [
-    "Snapshot",
+    "TableContents",
     "give_state",
     "have_same_names",
     "in_order_of",
@@ -30,7 +30,7 @@ __all__ = [
 AnyTable = TypeVar("AnyTable", bound="BaseTable")
 
 
-class Snapshot(NamedTuple):
+class TableContents(NamedTuple):
     """What a table holds at one moment.
 
     Attributes
@@ -52,7 +52,7 @@ _HOPELESS = 16
 """A table with this many times the room that its keys need is not too small, whatever is wrong."""
 
 
-def rebuilt(kind: type[AnyTable], held: Snapshot, device: str | None, *, unique: bool = True) -> AnyTable:
+def rebuilt(kind: type[AnyTable], held: TableContents, device: str | None, *, unique: bool = True) -> AnyTable:
     """A table of a description, with pairs; of keys that repeat, one pair each, or in a `MultiMap` all in their order.
 
     Larger than described if the pairs do not fit: a table that raises when it is full can hold more keys than its
@@ -86,13 +86,13 @@ def rebuilt(kind: type[AnyTable], held: Snapshot, device: str | None, *, unique:
 
 def like(table: AnyTable, description: dict[str, Any], keys: Any, values: Any, *, unique: bool = True) -> AnyTable:
     """A table with other pairs, on the same device, with the attributes of a subclass."""
-    made = rebuilt(type(table), Snapshot(description, keys, values), table.device, unique=unique)
+    made = rebuilt(type(table), TableContents(description, keys, values), table.device, unique=unique)
     give_state(made, table.__getstate__())
     made._like = table._like
     return made
 
 
-def replaced(table: AnyTable, held: Snapshot, changes: dict[str, Any]) -> AnyTable:
+def replaced(table: AnyTable, held: TableContents, changes: dict[str, Any]) -> AnyTable:
     """A table with the same pairs and other options.
 
     Keys keep their ranks if the same policy says which keys leave, and the scores are of the same type.
@@ -128,7 +128,7 @@ def replaced(table: AnyTable, held: Snapshot, changes: dict[str, Any]) -> AnyTab
                 "the keys have no scores of this type: make a table with from_arrays, and give scores="
             )
         ranks = None
-    made = rebuilt(type(table), Snapshot(description, keys, values, ranks), device)
+    made = rebuilt(type(table), TableContents(description, keys, values, ranks), device)
     give_state(made, table.__getstate__())
     if made.device == table.device:
         made._like = table._like
@@ -138,7 +138,7 @@ def replaced(table: AnyTable, held: Snapshot, changes: dict[str, Any]) -> AnyTab
 def loaded(
     kind: type[AnyTable],
     path: str | os.PathLike[str],
-    held: Snapshot,
+    held: TableContents,
     device: str | None,
 ) -> AnyTable:
     """The table that a file describes.

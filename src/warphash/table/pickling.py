@@ -85,7 +85,7 @@ def rebuild(
     columns = [
         None if raw is None else _rows(raw, dtype) for dtype, raw in zip(types, (keys, values, ranks), strict=True)
     ]
-    return copies.rebuilt(kind, copies.Snapshot(description, *columns), _device(device))
+    return copies.rebuilt(kind, copies.TableContents(description, *columns), _device(device))
 
 
 def as_bytes(rows: npt.NDArray[Any] | StringArray) -> npt.NDArray[np.uint8] | StringArray:

@@ -226,7 +226,7 @@ def _of_both(left: BaseTable, right: BaseTable, ask: Callable[[Side, Side], T], 
             keys, values = copies.in_order_of(left, right, *right._host_columns_locked())
             description = right._typed_description() | {"max_size": None, "evict": None, "score": None}
             description["names"] = left._names or description["names"]
-            near = copies.rebuilt(type(right), copies.Snapshot(description, keys, values), left.device)
+            near = copies.rebuilt(type(right), copies.TableContents(description, keys, values), left.device)
         return ask(Side(left), Side(near))
 
     if left is right:

@@ -21,7 +21,7 @@ from warphash.lab.bench import ceilings, numbered, sweeps
 from warphash.lab.bench.limits import Limits
 from warphash.lab.bench.numbered import Numbered
 from warphash.lab.bench.runner import Lab, Setting
-from warphash.lab.bench.sweeps import Plan, SweepPoint
+from warphash.lab.bench.sweeps import SweepConfig, SweepPoint
 from warphash.lab.data import workloads
 from warphash.lab.report import sweep_files
 
@@ -48,9 +48,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def points_of(
     name: str, n: int = N, value: str | None = "uint32", *settings: Setting, device: str = "cpu"
 ) -> list[SweepPoint]:
-    lab, plan = Lab(device, 1), Plan(n, 0.8, "uint32", value, 1)
+    lab, config = Lab(device, 1), SweepConfig(n, 0.8, "uint32", value, 1)
     limits = Limits(lab.memory)
-    return list(sweeps.run(name, lab, plan, settings or [sweeps.automatic(plan, device)], limits, lambda _: None))
+    return list(sweeps.run(name, lab, config, settings or [sweeps.automatic(config, device)], limits, lambda _: None))
 
 
 @pytest.mark.parametrize("device", one_of_each("cpu", "cuda"))
@@ -150,7 +150,7 @@ def test_the_most_keys_are_what_the_memory_takes(monkeypatch: pytest.MonkeyPatch
 
     def most(free: int, key: str = "uint64", value: str | None = "uint64", load: float = 0.8) -> int:
         monkeypatch.setattr(memory, "free_bytes", lambda: free)
-        return sweeps.most_keys(memory, Plan(1, load, key, value, 1))
+        return sweeps.most_keys(memory, SweepConfig(1, load, key, value, 1))
 
     assert most(1 << 20) == 4289  # 20 bytes of a slot and 200 of a batch
     assert most(1 << 37) == pytest.approx((0.9 * 2**37 - numbered.PIECE * 200) / 20, rel=1e-6)
@@ -170,13 +170,13 @@ def test_what_the_array_library_keeps_is_given_back_before_each_table(monkeypatc
 
 
 def test_a_build_is_left_out_where_it_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeps, "_builds", lambda memory, plan: plan.n < 2000)
+    monkeypatch.setattr(sweeps, "_builds", lambda memory, config: config.n < 2000)
     assert {p.x for p in points_of("size") if p.panel == "build"} == {1000}
     monkeypatch.undo()
-    memory, plan = ceilings.Ceilings("cpu"), Plan(1000, 0.8, "uint64", "uint64", 1)
+    memory, config = ceilings.Ceilings("cpu"), SweepConfig(1000, 0.8, "uint64", "uint64", 1)
     for free, fits in ((320_000, True), (310_000, False)):  # 284,000 bytes are needed, of 0.9 of the memory
         monkeypatch.setattr(memory, "free_bytes", lambda free=free: free)
-        assert sweeps._builds(memory, plan) == fits
+        assert sweeps._builds(memory, config) == fits
 
 
 @pytest.mark.parametrize(("key", "value"), [("uint32", "uint32"), ("int64", "uint64"), ("uint64", None)])
@@ -225,9 +225,9 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def to_files(folder: Path, name: str) -> list[SweepPoint]:
-    lab, plan = Lab("cpu", 1), Plan(N, 0.8, "uint32", "uint32", 1)
+    lab, config = Lab("cpu", 1), SweepConfig(N, 0.8, "uint32", "uint32", 1)
     limits, files = Limits(lab.memory), (folder / "r.json", folder / "r.png")
-    return sweep_files.measure_to_files(name, lab, plan, [SLAB], limits, *files, "warphash bench", lambda _: None)
+    return sweep_files.measure_to_files(name, lab, config, [SLAB], limits, *files, "warphash bench", lambda _: None)
 
 
 def test_a_stopped_sweep_keeps_what_it_measured(

@@ -16,7 +16,7 @@ from warphash import HashMap
 from warphash.lab.bench.runner import Lab, Setting
 from warphash.lab.data.dynamic_sets import pairs_of
 from warphash.lab.figures import dynamic_run
-from warphash.lab.figures.dynamic import Dynamic, Held, Plan, draw
+from warphash.lab.figures.dynamic import CallSequence, Dynamic, Held, draw
 from warphash.lab.figures.dynamic_run import bounded, measure_dynamic
 from warphash.storage.subtables.array import SubtableArray
 
@@ -25,12 +25,12 @@ COM = pairs_of("com", 30_000, seed=3)
 SHAPE = Dynamic(erases_per_insert=0.3, finds_per_insert=0.5)
 
 
-def plan(shape: Dynamic = SHAPE, batch: int = 700) -> Plan:
+def sequence(shape: Dynamic = SHAPE, batch: int = 700) -> CallSequence:
     return draw(LAB, COM, shape, batch, seed=5)
 
 
-def answers(drawn: Plan) -> list[tuple[np.ndarray, ...]]:
-    """The answers of a dict to a plan. If a batch inserts a key several times, the last value counts."""
+def answers(drawn: CallSequence) -> list[tuple[np.ndarray, ...]]:
+    """The answers of a dict to a sequence. If a batch inserts a key several times, the last value counts."""
     model: dict[int, int] = {}
     found = []
     for step in drawn.steps:
@@ -52,7 +52,7 @@ def answers(drawn: Plan) -> list[tuple[np.ndarray, ...]]:
 
 
 def test_batches_are_those_of_the_paper() -> None:
-    steps = plan().steps
+    steps = sequence().steps
     assert [step.verb for step in steps[:3]] == ["insert", "find", "erase"]
     assert [len(step.ids) for step in steps[:3]] == [700, 350, 210]
     once, again = ([step for step in steps if step.again == which] for which in (False, True))
@@ -61,14 +61,14 @@ def test_batches_are_those_of_the_paper() -> None:
     for first, second in zip(once, again, strict=True):
         assert (second.verb, first.verb) in (("erase", "insert"), ("find", "find"), ("insert", "erase"))
         assert (first.ids == second.ids).all() and (first.arguments[0] == second.arguments[0]).all()
-    assert not any(step.again for step in plan(Dynamic(again=False)).steps)
-    inserts = plan(Dynamic(erases_per_insert=0, finds_per_insert=0, again=False)).steps
+    assert not any(step.again for step in sequence(Dynamic(again=False)).steps)
+    inserts = sequence(Dynamic(erases_per_insert=0, finds_per_insert=0, again=False)).steps
     assert {step.verb for step in inserts} == {"insert"}
 
 
 @pytest.mark.parametrize("r", [0.1, 0.5, 1.0])
 def test_each_erase_is_of_a_key_that_is_there(r: float) -> None:
-    drawn = plan(Dynamic(erases_per_insert=r))
+    drawn = sequence(Dynamic(erases_per_insert=r))
     told = answers(drawn)
     for step, answer in zip(drawn.steps, told, strict=True):
         assert step.again or step.verb != "erase" or answer[0].all()
@@ -77,7 +77,7 @@ def test_each_erase_is_of_a_key_that_is_there(r: float) -> None:
 
 
 def test_right_answers_are_right_whichever_copy_wins() -> None:
-    drawn = plan()
+    drawn = sequence()
     held = Held(drawn.distinct, np.dtype(np.uint32))
     assert sum(held.mismatches(*both) for both in zip(drawn.steps, answers(drawn), strict=True)) == 0
     keys, values = held.to_arrays()
@@ -85,7 +85,7 @@ def test_right_answers_are_right_whichever_copy_wins() -> None:
 
 
 def test_every_wrong_answer_is_counted() -> None:
-    drawn, rng = plan(), np.random.default_rng(1)
+    drawn, rng = sequence(), np.random.default_rng(1)
     right = answers(drawn)
     for number in rng.integers(0, len(right), 60).tolist():
         step, answer = drawn.steps[number], tuple(column.copy() for column in right[number])
@@ -107,7 +107,7 @@ def test_every_wrong_answer_is_counted() -> None:
 @pytest.mark.parametrize("r", [0.0, 0.3, 1.0])
 def test_a_plan_is_the_same_wherever_it_is_drawn(r: float) -> None:
     shape = Dynamic(erases_per_insert=r)
-    here, elsewhere = plan(shape), draw(LabElsewhere("cpu"), COM, shape, 700, seed=5)
+    here, elsewhere = sequence(shape), draw(LabElsewhere("cpu"), COM, shape, 700, seed=5)
     assert (bare(elsewhere.distinct) == here.distinct).all() and elsewhere.largest == here.largest
     for one, other in zip(here.steps, elsewhere.steps, strict=True):
         assert (one.batch, one.again, one.verb) == (other.batch, other.again, other.verb)
@@ -119,7 +119,7 @@ def test_a_plan_is_the_same_wherever_it_is_drawn(r: float) -> None:
 
 
 def test_answers_are_checked_where_they_are() -> None:
-    drawn, right = draw(LabElsewhere("cpu"), COM, SHAPE, 700, seed=5), answers(plan())
+    drawn, right = draw(LabElsewhere("cpu"), COM, SHAPE, 700, seed=5), answers(sequence())
     for wrong in (None, 0, 13, 14, len(right) - 1):
         held = Held(drawn.distinct, np.dtype(np.uint32), ELSEWHERE)
         found = 0
@@ -133,7 +133,7 @@ def test_answers_are_checked_where_they_are() -> None:
 @pytest.mark.parametrize("design", ["linear_probing", "megakv", "slab", "bucketed_cuckoo", "dynamic_cuckoo"])
 @pytest.mark.parametrize(("alpha", "beta"), [(0.4, 0.9), (0.4, 0.75)])
 def test_tables_are_measured_and_verified(design: str, alpha: float, beta: float) -> None:
-    drawn = plan()
+    drawn = sequence()
     run = measure_dynamic(LAB, COM, drawn, Setting(design, {}), Dynamic(alpha, beta))
     assert run.mismatches == 0 and len(run.laps) == len(drawn.steps)
     assert any(lap.resizing_s for lap in run.laps) and not any(lap.resizing_s for lap in run.of("find"))
@@ -149,7 +149,7 @@ def test_tables_are_measured_and_verified(design: str, alpha: float, beta: float
 @pytest.mark.parametrize("device", one_of_each("cuda"))
 def test_a_gpu_draws_the_same_batches_and_sees_a_wrong_answer(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = Lab(device, repetitions=1)
-    drawn, here = draw(lab, COM, SHAPE, 700, seed=5), plan()
+    drawn, here = draw(lab, COM, SHAPE, 700, seed=5), sequence()
     for its, step in zip(drawn.steps, here.steps, strict=True):
         assert its.verb == step.verb
         for one, other in zip([its.ids, *its.arguments], [step.ids, *step.arguments], strict=True):
@@ -175,11 +175,11 @@ def test_a_table_that_loses_a_key_is_seen(monkeypatch: pytest.MonkeyPatch) -> No
         return flags
 
     monkeypatch.setattr(HashMap, "insert", forget_one)
-    assert measure_dynamic(LAB, COM, plan(), Setting("linear_probing", {}), SHAPE).mismatches >= 1
+    assert measure_dynamic(LAB, COM, sequence(), Setting("linear_probing", {}), SHAPE).mismatches >= 1
 
 
 def test_a_table_that_tells_a_wrong_size_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    stats, drawn = HashMap.stats, plan()
+    stats, drawn = HashMap.stats, sequence()
     monkeypatch.setattr(HashMap, "stats", lambda self: replace(stats(self), size=len(self) + 1))
     assert measure_dynamic(LAB, COM, drawn, Setting("linear_probing", {}), SHAPE).mismatches == len(drawn.steps)
 

@@ -35,7 +35,7 @@ from .numbered import PIECE, Numbered, measure_numbered
 from .runner import Lab, Measurement, Setting
 from .standard import OPERATIONS, check_type, load_factor_of
 
-__all__ = ["SWEEPS", "Plan", "Sweep", "SweepPoint", "automatic", "most_keys", "planned", "run"]
+__all__ = ["SWEEPS", "Sweep", "SweepConfig", "SweepPoint", "automatic", "config_for", "most_keys", "run"]
 
 _FEWEST_KEYS = 1_000
 
@@ -59,7 +59,7 @@ _PIECE_BYTES = 200
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepConfig:
     """What all points of a sweep share.
 
     Attributes
@@ -118,16 +118,17 @@ class Sweep:
     is_logarithmic
         Whether that axis is.
     points
-        Measures all points, given a laboratory, limits, a plan, settings, and a function that is told what is measured.
+        Measures all points, given a laboratory, limits, a configuration, settings, and a function that is
+        told what is measured.
     """
 
     title: str
     axis: str
     is_logarithmic: bool
-    points: Callable[[Lab, Limits, Plan, Sequence[Setting], Note], Points]
+    points: Callable[[Lab, Limits, SweepConfig, Sequence[Setting], Note], Points]
 
 
-def run(name: str, lab: Lab, plan: Plan, settings: Sequence[Setting], limits: Limits, note: Note) -> Points:
+def run(name: str, lab: Lab, config: SweepConfig, settings: Sequence[Setting], limits: Limits, note: Note) -> Points:
     """Measure a sweep, and yield each point when it is measured.
 
     Raises
@@ -135,13 +136,13 @@ def run(name: str, lab: Lab, plan: Plan, settings: Sequence[Setting], limits: Li
     MemoryError
         If a table has no room. The points before it were yielded.
     """
-    return SWEEPS[name].points(lab, limits, plan, settings, note)
+    return SWEEPS[name].points(lab, limits, config, settings, note)
 
 
-def planned(
+def config_for(
     name: str, memory: Ceilings, n: int | None, load_factor: float, key: str, value: str | None, seed: int
-) -> Plan:
-    """The plan of a sweep. Without ``n``, a table of a sweep of sizes has as many keys as the memory takes.
+) -> SweepConfig:
+    """Configure a sweep. Without ``n``, a table of a sweep of sizes has as many keys as the memory takes.
 
     Raises
     ------
@@ -152,36 +153,36 @@ def planned(
         raise ParameterError(f"--sweep must be one of {', '.join(SWEEPS)}, got {name!r}")
     for given in (key, value):
         check_type(given)
-    plan = Plan(n or _FEWEST_KEYS, load_factor, key, value, seed)
+    config = SweepConfig(n or _FEWEST_KEYS, load_factor, key, value, seed)
     if n is None:
-        most = most_keys(memory, plan)
-        plan = replace(plan, n=most if name == "size" else min(most, _KEYS["cuda" if memory.on_gpu else "cpu"]))
-    return plan
+        most = most_keys(memory, config)
+        config = replace(config, n=most if name == "size" else min(most, _KEYS["cuda" if memory.on_gpu else "cpu"]))
+    return config
 
 
-def automatic(plan: Plan, device: str) -> Setting:
-    """The design and the parameters that ``design="auto"`` chooses for the tables of a plan."""
-    options: dict[str, Any] = {"capacity": 1, "load_factor": plan.load_factor, "device": device}
-    made: Any = HashSet(plan.key, **options) if plan.value is None else HashMap(plan.key, plan.value, **options)
+def automatic(config: SweepConfig, device: str) -> Setting:
+    """The design and the parameters that ``design="auto"`` chooses for the tables of a sweep."""
+    options: dict[str, Any] = {"capacity": 1, "load_factor": config.load_factor, "device": device}
+    made: Any = HashSet(config.key, **options) if config.value is None else HashMap(config.key, config.value, **options)
     return Setting(made.design, dict(made.stats().parameters))
 
 
-def most_keys(memory: Ceilings, plan: Plan) -> int:
+def most_keys(memory: Ceilings, config: SweepConfig) -> int:
     """About as many keys as a table in a sweep of sizes can have in the free memory of the device."""
-    copies = 1 if plan.load_factor <= _COPIED_FROM else 2
-    free, slot = memory.free_bytes() * _USED_SHARE, copies * _pair_bytes(plan) / plan.load_factor
+    copies = 1 if config.load_factor <= _COPIED_FROM else 2
+    free, slot = memory.free_bytes() * _USED_SHARE, copies * _pair_bytes(config) / config.load_factor
     most = int(max(min(PIECE, free / (slot + _PIECE_BYTES)), (free - PIECE * _PIECE_BYTES) / slot))
-    return max(_FEWEST_KEYS, most if np.dtype(plan.key).itemsize > 4 else min(most, _MOST_4_BYTE_KEYS))
+    return max(_FEWEST_KEYS, most if np.dtype(config.key).itemsize > 4 else min(most, _MOST_4_BYTE_KEYS))
 
 
-def _builds(memory: Ceilings, plan: Plan) -> bool:
+def _builds(memory: Ceilings, config: SweepConfig) -> bool:
     """Whether the device has room for a build: the table, and the pairs with two copies of them in another order."""
-    whole = plan.n * (_pair_bytes(plan) * (1 / plan.load_factor + 3) + _MAKING_BYTES)
-    return whole + min(plan.n, PIECE) * _PIECE_BYTES < memory.free_bytes() * _USED_SHARE
+    whole = config.n * (_pair_bytes(config) * (1 / config.load_factor + 3) + _MAKING_BYTES)
+    return whole + min(config.n, PIECE) * _PIECE_BYTES < memory.free_bytes() * _USED_SHARE
 
 
-def _pair_bytes(plan: Plan) -> int:
-    return np.dtype(plan.key).itemsize + (0 if plan.value is None else np.dtype(plan.value).itemsize)
+def _pair_bytes(config: SweepConfig) -> int:
+    return np.dtype(config.key).itemsize + (0 if config.value is None else np.dtype(config.value).itemsize)
 
 
 def sizes_up_to(n: int) -> list[int]:
@@ -190,66 +191,68 @@ def sizes_up_to(n: int) -> list[int]:
     return [*(size for size in steps if size < n), n]
 
 
-def _sizes(lab: Lab, limits: Limits, plan: Plan, settings: Sequence[Setting], note: Note) -> Points:
-    for n in sizes_up_to(plan.n):
+def _sizes(lab: Lab, limits: Limits, config: SweepConfig, settings: Sequence[Setting], note: Note) -> Points:
+    for n in sizes_up_to(config.n):
         for setting in settings:
-            of_size = replace(plan, n=n, load_factor=load_factor_of(setting, plan.load_factor))
-            pairs = Numbered(lab, plan.key, plan.value, n, plan.seed)
+            of_size = replace(config, n=n, load_factor=load_factor_of(setting, config.load_factor))
+            pairs = Numbered(lab, config.key, config.value, n, config.seed)
             lab.release()
             builds = _builds(lab.memory, of_size)
             found = list(
-                measure_numbered(lab, setting, of_size.load_factor, pairs, builds=builds, note=note, seed=plan.seed)
+                measure_numbered(lab, setting, of_size.load_factor, pairs, builds=builds, note=note, seed=config.seed)
             )
             yield from (SweepPoint(m.operation, n, m, limits.of(m)) for m in found)
 
 
-def _loads(lab: Lab, limits: Limits, plan: Plan, settings: Sequence[Setting], note: Note) -> Points:
-    workload = _workload(plan)
+def _loads(lab: Lab, limits: Limits, config: SweepConfig, settings: Sequence[Setting], note: Note) -> Points:
+    workload = _workload(config)
     for setting in settings:
         for load in _LOADS:
             if load <= load_factor_of(setting, 1.0):
-                for m in lab.measure(workload, setting, load, OPERATIONS, note=note, seed=plan.seed):
+                for m in lab.measure(workload, setting, load, OPERATIONS, note=note, seed=config.seed):
                     yield SweepPoint(m.operation, load, m, limits.of(m))
 
 
-def _hits(lab: Lab, limits: Limits, plan: Plan, settings: Sequence[Setting], note: Note) -> Points:
-    for setting, workload, table in _tables(lab, plan, settings):
+def _hits(lab: Lab, limits: Limits, config: SweepConfig, settings: Sequence[Setting], note: Note) -> Points:
+    for setting, workload, table in _tables(lab, config, settings):
         for per_cent in _HITS:
             note(f"{setting.label}, {per_cent} % present")
             m = lab.measure_find(table, workload, per_cent / 100)
             yield SweepPoint("find", per_cent, m, limits.of(m))
 
 
-def _skew(lab: Lab, limits: Limits, plan: Plan, settings: Sequence[Setting], note: Note) -> Points:
-    for setting, workload, table in _tables(lab, plan, settings):
+def _skew(lab: Lab, limits: Limits, config: SweepConfig, settings: Sequence[Setting], note: Note) -> Points:
+    for setting, workload, table in _tables(lab, config, settings):
         for exponent in _EXPONENTS:
             note(f"{setting.label}, Zipf {exponent}")
             m = lab.measure_find(table, workload, 1.0, exponent=exponent)
             yield SweepPoint(m.operation, exponent, m, limits.of(m))
             if workload.values is not None:
-                m = _measure_upsert(lab, plan, workload, setting, exponent)
+                m = _measure_upsert(lab, config, workload, setting, exponent)
                 yield SweepPoint(m.operation, exponent, m, limits.of(m))
 
 
-def _batches(lab: Lab, limits: Limits, plan: Plan, settings: Sequence[Setting], note: Note) -> Points:
-    for setting, workload, table in _tables(lab, plan, settings):
+def _batches(lab: Lab, limits: Limits, config: SweepConfig, settings: Sequence[Setting], note: Note) -> Points:
+    for setting, workload, table in _tables(lab, config, settings):
         for share in _BATCHES:
-            n = max(1, round(share * plan.n))
+            n = max(1, round(share * config.n))
             note(f"{setting.label}, batches of {n:,}")
             for present in (1.0, 0.0):
                 m = lab.measure_find(table, workload, present, n)
                 yield SweepPoint(m.operation, share, m, limits.of(m))
-            if n <= plan.n:
+            if n <= config.n:
                 for measure in (_measure_insert, _measure_erase):
-                    m = measure(lab, plan, workload, setting, n)
+                    m = measure(lab, config, workload, setting, n)
                     yield SweepPoint(m.operation, share, m, limits.of(m))
 
 
-def _tables(lab: Lab, plan: Plan, settings: Sequence[Setting]) -> Iterator[tuple[Setting, Workload, Any]]:
+def _tables(lab: Lab, config: SweepConfig, settings: Sequence[Setting]) -> Iterator[tuple[Setting, Workload, Any]]:
     """A table of all keys for each setting, which was checked."""
-    workload = _workload(plan)
+    workload = _workload(config)
     for setting in settings:
-        table, built = lab.measure_build(workload, setting, load_factor_of(setting, plan.load_factor), seed=plan.seed)
+        table, built = lab.measure_build(
+            workload, setting, load_factor_of(setting, config.load_factor), seed=config.seed
+        )
         if built.mismatches:
             raise WarphashError(
                 f"{built.mismatches:,} pairs of a table of {setting.label} are wrong: nothing was measured"
@@ -258,17 +261,17 @@ def _tables(lab: Lab, plan: Plan, settings: Sequence[Setting]) -> Iterator[tuple
         del table
 
 
-def _measure_insert(lab: Lab, plan: Plan, workload: Workload, setting: Setting, n: int) -> Measurement:
+def _measure_insert(lab: Lab, config: SweepConfig, workload: Workload, setting: Setting, n: int) -> Measurement:
     """Insert the last ``n`` keys, which are new, into a table of the others."""
     columns = lab.columns(workload)
     others = len(workload.keys) - n
-    load = load_factor_of(setting, plan.load_factor)
+    load = load_factor_of(setting, config.load_factor)
     made: list[Any] = []
     added: list[Any] = []
 
     def begin() -> None:
         made.clear()
-        made.append(lab.empty(workload, setting, load, seed=plan.seed))
+        made.append(lab.empty(workload, setting, load, seed=config.seed))
         if others:
             made[0].insert(*(column[:others] for column in columns), assume_unique=True)
 
@@ -281,16 +284,16 @@ def _measure_insert(lab: Lab, plan: Plan, workload: Workload, setting: Setting, 
     return lab.record(workload, made[0], "insert", n, seconds, None, wrong)
 
 
-def _measure_erase(lab: Lab, plan: Plan, workload: Workload, setting: Setting, n: int) -> Measurement:
+def _measure_erase(lab: Lab, config: SweepConfig, workload: Workload, setting: Setting, n: int) -> Measurement:
     """Erase the first ``n`` keys from a table of all keys."""
     columns = lab.columns(workload)
-    load = load_factor_of(setting, plan.load_factor)
+    load = load_factor_of(setting, config.load_factor)
     made: list[Any] = []
     erased: list[Any] = []
 
     def begin() -> None:
         made.clear()
-        made.append(lab.built(columns, setting, load, capacity=len(workload.keys), seed=plan.seed))
+        made.append(lab.built(columns, setting, load, capacity=len(workload.keys), seed=config.seed))
 
     def erase() -> None:
         erased[:] = [made[0].erase(columns[0][:n])]
@@ -302,13 +305,15 @@ def _measure_erase(lab: Lab, plan: Plan, workload: Workload, setting: Setting, n
     return lab.record(workload, made[0], "erase", n, seconds, None, wrong)
 
 
-def _measure_upsert(lab: Lab, plan: Plan, workload: Workload, setting: Setting, exponent: float) -> Measurement:
+def _measure_upsert(
+    lab: Lab, config: SweepConfig, workload: Workload, setting: Setting, exponent: float
+) -> Measurement:
     """Add one to the values of as many keys as a table has. The keys are present, and drawn by Zipf's law."""
     assert workload.values is not None
     columns, n = lab.columns(workload), len(workload.keys)
-    load = load_factor_of(setting, plan.load_factor)
+    load = load_factor_of(setting, config.load_factor)
     with turns.away():
-        drawn, _ = queries(workload, 1.0, n, plan.seed, exponent)
+        drawn, _ = queries(workload, 1.0, n, config.seed, exponent)
         order = np.argsort(workload.keys)
         times = np.empty(n, np.int64)
         times[order] = np.bincount(np.searchsorted(workload.keys, drawn, sorter=order), minlength=n)
@@ -319,7 +324,7 @@ def _measure_upsert(lab: Lab, plan: Plan, workload: Workload, setting: Setting, 
 
     def begin() -> None:
         made.clear()
-        made.append(lab.built(columns, setting, load, capacity=n, seed=plan.seed))
+        made.append(lab.built(columns, setting, load, capacity=n, seed=config.seed))
 
     def upsert() -> None:
         added[:] = [made[0].upsert(asked, ones, "add")]
@@ -333,9 +338,9 @@ def _wrong_pairs(lab: Lab, table: Any, keys: Any, values: Any) -> int:
     return lab.oracle(keys, values).check_items(*lab.items(table))
 
 
-def _workload(plan: Plan) -> Workload:
+def _workload(config: SweepConfig) -> Workload:
     with turns.away():
-        return workloads.make(plan.n, plan.key, plan.value, plan.seed)
+        return workloads.make(config.n, config.key, config.value, config.seed)
 
 
 _LOADS = (0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..bench.runner import Lab
     from ..data.workloads import Workload
 
-__all__ = ["Dynamic", "Held", "Plan", "Step", "draw"]
+__all__ = ["CallSequence", "Dynamic", "Held", "Step", "draw"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CallSequence:
     """All calls in order, their distinct keys in `Lab.arrays`, and the number of pairs in the largest batch."""
 
     steps: list[Step]
@@ -87,10 +87,10 @@ class Plan:
     largest: int
 
 
-def draw(lab: Lab, workload: Workload, shape: Dynamic, batch: int, seed: int) -> Plan:
+def draw(lab: Lab, workload: Workload, shape: Dynamic, batch: int, seed: int) -> CallSequence:
     """Draw the calls for a workload's pairs, ``batch`` pairs at a time.
 
-    `Lab.arrays` draws everything, and the plan stays there: on a GPU, the host moves no keys.
+    `Lab.arrays` draws everything, and the sequence stays there: on a GPU, the host moves no keys.
     """
     arrays = lab.arrays
     keys, values = arrays.asarray(workload.keys), arrays.asarray(workload.values)
@@ -117,7 +117,7 @@ def draw(lab: Lab, workload: Workload, shape: Dynamic, batch: int, seed: int) ->
             Step(len(spans) + number, True, "insert", gone, fresh, [gone_keys, lab.here(fresh)]),
         ]
     steps = [step for step in once + (again if shape.again else []) if len(step.ids)]
-    return Plan(steps, distinct, min(batch, len(keys)))
+    return CallSequence(steps, distinct, min(batch, len(keys)))
 
 
 class Held:
@@ -127,7 +127,7 @@ class Held:
     won. The flags are right if exactly one element of each absent key is flagged. The oracle shares no code with a
     table.
 
-    Counts are numbers of ``arrays``, so on a GPU the host waits for none of them: a plan has hundreds of steps.
+    Counts are numbers of ``arrays``, so on a GPU the host waits for none of them: a sequence has hundreds of steps.
 
     Parameters
     ----------

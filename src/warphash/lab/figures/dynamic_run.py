@@ -11,7 +11,7 @@ from ...designs import registry
 from ...storage import resize_log
 from ..bench import turns
 from ..bench.runner import Setting
-from .dynamic import Dynamic, Held, Plan, Step
+from .dynamic import CallSequence, Dynamic, Held, Step
 
 if TYPE_CHECKING:
     from ..bench.runner import Lab
@@ -40,7 +40,7 @@ class Lap:
 
 @dataclass(frozen=True)
 class Run:
-    """The fastest pass over a plan, and the wrong answers of all passes."""
+    """The fastest pass over a sequence of calls, and the wrong answers of all passes."""
 
     laps: list[Lap]
     mismatches: int
@@ -85,8 +85,10 @@ def bounded(setting: Setting, alpha: float, beta: float) -> Setting:
     return replace(setting, parameters={**setting.parameters, "load_bounds": bounds, "attempts": 1})
 
 
-def measure_dynamic(lab: Lab, workload: Workload, plan: Plan, setting: Setting, shape: Dynamic, seed: int = 1) -> Run:
-    """Time a plan. The table begins with room for one batch.
+def measure_dynamic(
+    lab: Lab, workload: Workload, sequence: CallSequence, setting: Setting, shape: Dynamic, seed: int = 1
+) -> Run:
+    """Time a sequence of calls. The table begins with room for one batch.
 
     The host does not wait between the steps of a timed pass. An earlier pass, which does wait, records the table's size
     and memory after each step; both passes resize in the same steps. Answers are checked after each pass, because the
@@ -97,16 +99,16 @@ def measure_dynamic(lab: Lab, workload: Workload, plan: Plan, setting: Setting, 
     value = workload.values.dtype
 
     def begin() -> _Pass:
-        return _Pass(lab.empty(workload, setting, shape.beta, capacity=plan.largest, seed=seed))
+        return _Pass(lab.empty(workload, setting, shape.beta, capacity=sequence.largest, seed=seed))
 
     def mismatches(done: _Pass, sizes: list[int], whole: bool) -> int:
         """Wrong answers, and wrong sizes after the steps. ``whole`` also checks all pairs after the last step."""
         answers = list(map(lab.collected, done.answers))
         size = len(done.table)
         with turns.away_with(lab.arrays):
-            held = Held(plan.distinct, value, lab.arrays)
+            held = Held(sequence.distinct, value, lab.arrays)
             wrong: Any = 0
-            for number, (step, answer) in enumerate(zip(plan.steps, answers, strict=True)):
+            for number, (step, answer) in enumerate(zip(sequence.steps, answers, strict=True)):
                 wrong = wrong + held.mismatches(step, answer)
                 if number < len(sizes):
                     wrong = wrong + (held.size != sizes[number])
@@ -114,7 +116,7 @@ def measure_dynamic(lab: Lab, workload: Workload, plan: Plan, setting: Setting, 
         return counted + (lab.oracle(*held.to_arrays()).check_items(*lab.items(done.table)) if whole else 0)
 
     first, behind = begin(), []
-    for step in plan.steps:
+    for step in sequence.steps:
         first.call(step)
         after = first.table.stats()
         behind.append((after.size, after.load_factor, after.nbytes))
@@ -124,13 +126,15 @@ def measure_dynamic(lab: Lab, workload: Workload, plan: Plan, setting: Setting, 
     while not enough:
         timed, resizes = begin(), _Resizes(lab)
         with resize_log.watched(resizes.begins, resizes.ends):
-            ends = lab.laps(partial(resizes.call, timed, step) for step in plan.steps)
+            ends = lab.laps(partial(resizes.call, timed, step) for step in sequence.steps)
         seconds = [end - start for start, end in pairwise([0.0, *ends])]
         passes.append((seconds, resizes.seconds()))
         enough = len(passes) >= _MOST_PASSES or sum(sum(its) for its, _ in passes) >= _ENOUGH_S
         wrong += mismatches(timed, [], whole=enough)
     best = min(passes, key=lambda its: sum(its[0]))
-    return Run([Lap(*of_step) for of_step in zip(plan.steps, *best, *zip(*behind, strict=True), strict=True)], wrong)
+    return Run(
+        [Lap(*of_step) for of_step in zip(sequence.steps, *best, *zip(*behind, strict=True), strict=True)], wrong
+    )
 
 
 class _Resizes:

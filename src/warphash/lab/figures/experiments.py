@@ -24,7 +24,7 @@ from .boards import Drawn, draw_boards, measure_boards
 from .bus import measure_bus
 from .catalogue import Figure, Point, Series, operation_of
 from .chunks import measure_chunks
-from .dynamic import Dynamic, Plan, draw
+from .dynamic import CallSequence, Dynamic, draw
 from .dynamic_run import VERBS, Run, bounded, measure_dynamic
 from .failures import measure_failures
 from .fill import MEASURES, Fill
@@ -73,7 +73,7 @@ class _Spot:
     lab: Lab
     seed: int
     share: float
-    plans: dict[tuple[float, ...], Plan]
+    sequences: dict[tuple[float, ...], CallSequence]
     drawn: dict[tuple[float, ...], Operations]
     boards: Callable[[], Drawn]
 
@@ -116,7 +116,7 @@ def measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str], 
     xs = ([x for x in figure.values if x <= n] or [n]) if figure.x in _AT_MOST_KEYS else figure.values
     for data, panels in figure.by_data().items():
         draw_pairs = cache(turns.away()(partial(pairs_of, data, n, seed)))
-        plans: dict[tuple[float, ...], Plan] = {}
+        sequences: dict[tuple[float, ...], CallSequence] = {}
         drawn: dict[tuple[float, ...], Operations] = {}
         boards = cache(turns.away()(partial(draw_boards, n, seed)))
         failed: set[str] = set()  # series of which no build succeeds any more: a fuller table takes much longer to fail
@@ -128,7 +128,7 @@ def measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str], 
                     continue
                 note(f"{data}: {series.label} at {x:,}")
                 pairs, share = cache(partial(_drawn, draw_pairs, here, series.value)), min(1, n / figure.keys)
-                spot = _Spot(figure, panels, series, x, fill, here, pairs, lab, seed, share, plans, drawn, boards)
+                spot = _Spot(figure, panels, series, x, fill, here, pairs, lab, seed, share, sequences, drawn, boards)
                 by_metric = {"success": _success, "failures": _failures}
                 experiment = by_metric.get(figure.metric) or EXPERIMENTS[panels[0].split()[0]]
                 for point, wrong in experiment(spot):
@@ -400,12 +400,12 @@ def _sorted(spot: _Spot) -> Points:
 
 def _dynamic(spot: _Spot) -> Points:
     shape = _shape(spot)
-    if shape.drawn_of not in spot.plans:
-        spot.plans.clear()  # a plan is as large as the data set, so only one is kept
+    if shape.drawn_of not in spot.sequences:
+        spot.sequences.clear()  # a sequence is as large as the data set, so only one is kept
         batch = max(1, round(shape.pairs_per_batch * spot.share))
-        spot.plans[shape.drawn_of] = draw(spot.lab, spot.workload, shape, batch, spot.seed)
+        spot.sequences[shape.drawn_of] = draw(spot.lab, spot.workload, shape, batch, spot.seed)
     setting = Setting(spot.series.design, spot.series.parameters)
-    run = measure_dynamic(spot.lab, spot.workload, spot.plans[shape.drawn_of], setting, shape, spot.seed)
+    run = measure_dynamic(spot.lab, spot.workload, spot.sequences[shape.drawn_of], setting, shape, spot.seed)
     for panel in spot.panels:
         for point in _dynamic_points(spot, panel, run):
             yield point, run.mismatches

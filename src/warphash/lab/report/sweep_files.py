@@ -10,7 +10,7 @@ from typing import Any
 from ..bench import turns
 from ..bench.limits import Limits
 from ..bench.runner import Lab, Setting
-from ..bench.sweeps import Plan, SweepPoint, run
+from ..bench.sweeps import SweepConfig, SweepPoint, run
 from . import results
 from .sweep_plots import draw_sweep
 
@@ -20,7 +20,7 @@ __all__ = ["measure_to_files"]
 def measure_to_files(
     name: str,
     lab: Lab,
-    plan: Plan,
+    config: SweepConfig,
     settings: Sequence[Setting],
     limits: Limits,
     json: Path,
@@ -45,7 +45,7 @@ def measure_to_files(
 
         complete = False
         try:
-            for point in run(name, lab, plan, settings, limits, note):
+            for point in run(name, lab, config, settings, limits, note):
                 points.append(point)
                 save(complete)
             complete = True

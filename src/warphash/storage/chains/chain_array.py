@@ -12,25 +12,22 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from ...designs.base import Design
 from ...runtime.abi import REPORT_WORDS, WINNERS, ChainBatch, ChainTable, Op, Report
-from ...runtime.engine import Buffer, Engine, KernelSpec
+from ...runtime.engine import Engine, KernelSpec
 from .. import policies
 from ..hash_constants import MAX_BUCKETS, buckets_for, draw_constants
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
 from ..reports import read_report, zeroed_report
 from ..scratch import DeviceList, Elements
+from ..snapshots import Snapshot
 from ..storage import MemoryUse, Outcome
 from .element_lists import ElementLists, Piece
 from .ledger import Ledger
 from .node_pool import BLOCK_UNITS, MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
 
-__all__ = ["ChainArray", "Snapshot"]
-
-Snapshot = Buffer | npt.NDArray[np.uint8]
-"""A copy of all memory that holds pairs, on the device or, where there was no memory, on the host."""
+__all__ = ["ChainArray"]
 
 
 class Entries(NamedTuple):

@@ -38,8 +38,9 @@ from ..lookup import LAUNCH_ELEMENTS
 from ..resize_log import Cause, Resize
 from ..scratch import Elements, with_flags
 from ..shielded import shielded
+from ..snapshots import Snapshot
 from ..storage import MemoryUse, Recovery, StoreOptions, TableKind
-from .chain_array import ChainArray, Snapshot
+from .chain_array import ChainArray
 
 __all__ = ["ChainStore"]
 

@@ -56,9 +56,9 @@ from ..update.pairs import Pairs
 from . import route
 from .few import FewUpdates
 from .passes import Passes
-from .route import Plan, Way
+from .route import PassPlan, Way
 
-__all__ = ["MOST_RANGE_BUCKETS", "Form", "QuotientArray", "form_for"]
+__all__ = ["MOST_RANGE_BUCKETS", "QuotientArray", "QuotientGeometry", "geometry_for"]
 
 MOST_RANGE_BUCKETS = 512
 """Of a range: ``kMostRangeBuckets``."""
@@ -76,7 +76,7 @@ MOST_AWAITED = 4 * route.SPARE_ELEMENTS
 """Elements of updates that are under way, one behind another: the table has room to adopt so many pairs."""
 
 
-class _Scratch(NamedTuple):
+class _ElementBuffers(NamedTuple):
     """Memory for the elements of an update, or for passes over them, and a batch that has its addresses.
 
     Attributes
@@ -103,7 +103,7 @@ class _Lines(NamedTuple):
     nbytes: int
 
 
-class Form(NamedTuple):
+class QuotientGeometry(NamedTuple):
     """Slots of a bucket, ranges, and buckets of a range."""
 
     slots_per_bucket: int
@@ -130,16 +130,16 @@ def _with_slots(spec: KernelSpec, slots_per_bucket: int) -> KernelSpec:
     return replace(spec, slots_per_bucket=slots_per_bucket)
 
 
-def form_for(slots: int, layout: Quotients, key_bytes: int, value_bytes: int) -> Form:
-    """The form of the smallest table with at least ``slots`` slots: ranges are equal, and as few as possible."""
-    form, least = (0, 0, 0), 0
+def geometry_for(slots: int, layout: Quotients, key_bytes: int, value_bytes: int) -> QuotientGeometry:
+    """The geometry of the smallest table with at least ``slots`` slots: ranges are equal, and as few as possible."""
+    geometry, least = (0, 0, 0), 0
     for slots_per_bucket, fewest in layout.forms(key_bytes, value_bytes):
         buckets = max(fewest, buckets_for(slots, slots_per_bucket))
         ranges = -(-buckets // MOST_RANGE_BUCKETS)
         range_buckets = -(-buckets // ranges)
         if not least or ranges * range_buckets < least:
-            form, least = (slots_per_bucket, ranges, range_buckets), ranges * range_buckets
-    return Form(*form)
+            geometry, least = (slots_per_bucket, ranges, range_buckets), ranges * range_buckets
+    return QuotientGeometry(*geometry)
 
 
 class QuotientArray:
@@ -178,14 +178,14 @@ class QuotientArray:
         self.engine, self.design, self.parameters = engine, design, parameters
         self.seed, self.family = seed, family
         layout: Any = design.layout
-        each, self.ranges, range_buckets = form_for(slots, layout, spec.key_bytes, spec.value_bytes)
+        each, self.ranges, range_buckets = geometry_for(slots, layout, spec.key_bytes, spec.value_bytes)
         self.spec = spec if spec.slots_per_bucket == each else _with_slots(spec, each)
         self.buckets = self.ranges * range_buckets
         self.slots = each * self.buckets
         self.program = engine.program(self.spec)
         lock_bytes = 4 * -(-self.buckets // 32) if engine.window_bytes else 0
         self._beside_bytes = 8 * self.ranges + lock_bytes
-        self._spare_bytes = self._scratch_sizes(route.SPARE_ELEMENTS, True)
+        self._spare_bytes = self._buffer_sizes(route.SPARE_ELEMENTS, True)
         sizes = self._beside_bytes, 8 * REPORT_WORDS, *self._spare_bytes, LINE_BYTES * self.buckets
         _, report, *self._spare_starts, lines, end = starts_of(sizes)
         self._memory = engine.allocate(end, stream)  # one call of the driver, which takes microseconds
@@ -212,9 +212,9 @@ class QuotientArray:
         self.cleared, self._is_blank = False, True
 
     @cached_property
-    def _spare(self) -> _Scratch:
+    def _spare(self) -> _ElementBuffers:
         """Memory for `SPARE_ELEMENTS` elements that are brought one by one."""
-        return self._scratch_at(self._memory, self._spare_starts, self._spare_bytes, route.SPARE_ELEMENTS)
+        return self._buffers_at(self._memory, self._spare_starts, self._spare_bytes, route.SPARE_ELEMENTS)
 
     @property
     def nbytes(self) -> int:
@@ -319,8 +319,8 @@ class QuotientArray:
         fields = {"count_probes": count_probes, "unique": given.unique, "erases": 0}
         if way is Way.ONE_LAUNCH:
             return self._launch_once("update_locked", given, walked, numbers, fields)
-        scratch = self._scratch(walked, given.flags, listed is None, True, given.stream)
-        return self._run(scratch, given, _launches(walked, scratch.n, numbers), fields)
+        buffers = self._element_buffers(walked, given.flags, listed is None, True, given.stream)
+        return self._run(buffers, given, _launches(walked, buffers.n, numbers), fields)
 
     def is_one_launch(self, n: int) -> bool:
         """Whether an update of ``n`` elements is one launch that leaves none: nothing can stop it half way."""
@@ -389,10 +389,10 @@ class QuotientArray:
         report = read_report(engine, self._report, stream)
         if not report.leftover:
             return Outcome(report.changed, 0, 0, report.probes)
-        scratch = self._spare
+        buffers = self._spare
         with suppress(MemoryError):  # without memory, a few at a time
-            scratch = self._scratch(report.leftover, given.flags, False, True, stream)
-        rest = self._run(scratch, given, _launches(report.leftover, scratch.n, left_out), fields)
+            buffers = self._element_buffers(report.leftover, given.flags, False, True, stream)
+        rest = self._run(buffers, given, _launches(report.leftover, buffers.n, left_out), fields)
         return Outcome(report.changed + rest.changed, 0, rest.unplaced, report.probes + rest.probes)
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
@@ -410,9 +410,9 @@ class QuotientArray:
             return self._launch_once("erase_alone", given, n, 0, self._erasing(self._spare)).changed
         # The length of a list on the device is not known here, so one launch has all of it.
         whole = isinstance(only, DeviceList)
-        scratch = self._scratch(n, flags, only is None, False, stream, whole=whole)
-        launches = pieces(self.engine, n, scratch.n, only, stream)
-        return self._run(scratch, given, launches, self._erasing(scratch)).changed
+        buffers = self._element_buffers(n, flags, only is None, False, stream, whole=whole)
+        launches = pieces(self.engine, n, buffers.n, only, stream)
+        return self._run(buffers, given, launches, self._erasing(buffers)).changed
 
     def erase_listed(self, keys: int, numbers: int, n: int, stream: Any = None) -> int:
         """Erase the keys of up to `SPARE_ELEMENTS` elements whose numbers (uint32) lie at an address. Waits.
@@ -422,9 +422,9 @@ class QuotientArray:
         given, launches = Batch(keys, 0, n, stream=stream), _launches(n, n, numbers)
         return self._run(self._spare, given, launches, self._erasing(self._spare)).changed
 
-    def _erasing(self, scratch: _Scratch) -> dict[str, int]:
+    def _erasing(self, buffers: _ElementBuffers) -> dict[str, int]:
         """Fields of a batch that erases."""
-        return {"erases": scratch.element_bytes, "count_probes": 0, "unique": 0}
+        return {"erases": buffers.element_bytes, "count_probes": 0, "unique": 0}
 
     def take_over(self, other: QuotientArray, size: int, stream: Any = None) -> Outcome:
         """Add the ``size`` pairs of an array to this one, which has none. Waits.
@@ -479,7 +479,11 @@ class QuotientArray:
         return Outcome(changed, 0, unplaced, 0)
 
     def _run(
-        self, scratch: _Scratch, given: Batch, launches: Iterable[tuple[int, int, int, int]], fields: Mapping[str, int]
+        self,
+        buffers: _ElementBuffers,
+        given: Batch,
+        launches: Iterable[tuple[int, int, int, int]],
+        fields: Mapping[str, int],
     ) -> Outcome:
         """Launch the kernels of an update for some elements at a time. Waits.
 
@@ -488,9 +492,9 @@ class QuotientArray:
         launches
             As of `scratch.pieces`.
         """
-        engine, spec, batch, stream = self.engine, self.spec, scratch.batch, given.stream
+        engine, spec, batch, stream = self.engine, self.spec, buffers.batch, given.stream
         builds = self._is_blank and route.may_build(fields["erases"], fields["count_probes"])
-        if not self.cleared and not (builds and isinstance(scratch.memory, Passes)):
+        if not self.cleared and not (builds and isinstance(buffers.memory, Passes)):
             self.clear(stream)
         batch.op, batch.kind = given.op, given.kind
         self._begin(batch, fields, stream)
@@ -502,10 +506,10 @@ class QuotientArray:
             batch.out_flags = given.flags and given.flags + at
             if done:
                 engine.fill(batch.report, 0, LISTS_BYTES, stream)
-            if isinstance(scratch.memory, Passes):
-                report = self._go_in_passes(scratch.memory, batch, not done, stream)
+            if isinstance(buffers.memory, Passes):
+                report = self._go_in_passes(buffers.memory, batch, not done, stream)
             else:
-                report = self._go_directly(batch, scratch.left, stream)
+                report = self._go_directly(batch, buffers.left, stream)
         report = report or read_report(engine, batch.report, stream)
         return Outcome(report.changed, 0, report.unplaced, report.probes)
 
@@ -617,9 +621,9 @@ class QuotientArray:
         """Whether a launch is a build."""
         return self._is_blank and route.may_build(batch.erases, batch.count_probes)
 
-    def _scratch(
+    def _element_buffers(
         self, n: int, flags: int, in_order: bool, valued: bool, stream: Any, *, whole: bool = False
-    ) -> _Scratch:
+    ) -> _ElementBuffers:
         """Memory for launches of up to ``n`` elements, or of as many as one may have.
 
         Parameters
@@ -638,17 +642,17 @@ class QuotientArray:
         for size, plan in many:
             with suppress(MemoryError):
                 if plan:
-                    return self._scratch_in_passes(plan, numbered, stream)
-                return self._scratch_for(size, numbered, stream)
-        return self._scratch_for(fewest, numbered, stream)
+                    return self._buffers_in_passes(plan, numbered, stream)
+                return self._buffers_for(size, numbered, stream)
+        return self._buffers_for(fewest, numbered, stream)
 
-    def _scratch_in_passes(self, plan: Plan, numbered: bool, stream: Any) -> _Scratch:
-        """Memory for launches whose elements are brought in passes; ``numbered`` as of `_scratch_for`."""
+    def _buffers_in_passes(self, plan: PassPlan, numbered: bool, stream: Any) -> _ElementBuffers:
+        """Memory for launches whose elements are brought in passes; ``numbered`` as of `_buffers_for`."""
         self.program.expect(_BUILDING if self._is_blank else _CHANGING)
         passes = Passes(self.engine, self.spec, plan, numbered, stream)
-        return _Scratch(passes, QuotientBatch(report=self._report), plan.n, plan.element_bytes)
+        return _ElementBuffers(passes, QuotientBatch(report=self._report), plan.n, plan.element_bytes)
 
-    def _scratch_for(self, n: int, numbered: bool, stream: Any) -> _Scratch:
+    def _buffers_for(self, n: int, numbered: bool, stream: Any) -> _ElementBuffers:
         """Memory for launches of ``n`` elements that are brought one by one.
 
         Parameters
@@ -656,22 +660,22 @@ class QuotientArray:
         numbered
             Whether elements have flags, which the numbers of the elements lead to.
         """
-        sizes = self._scratch_sizes(n, numbered)
+        sizes = self._buffer_sizes(n, numbered)
         *starts, end = starts_of(sizes)
-        return self._scratch_at(self.engine.allocate(end, stream), starts, sizes, n)
+        return self._buffers_at(self.engine.allocate(end, stream), starts, sizes, n)
 
-    def _scratch_sizes(self, n: int, numbered: bool) -> tuple[int, int, int, int]:
-        """Bytes of the elements that are brought, of their numbers, of `_Scratch.left`, and of the lists of ranges.
+    def _buffer_sizes(self, n: int, numbered: bool) -> tuple[int, int, int, int]:
+        """Bytes of the brought elements, of their numbers, of `_ElementBuffers.left`, and of the lists of ranges.
 
         A CPU writes whole lines of the first three.
         """
         elements, words = n * self.spec.slot_bytes, 4 * n
         return elements, words * numbered, words, RANGE_LISTS_BYTES * min(n, self.ranges)
 
-    def _scratch_at(self, memory: Buffer, starts: Sequence[int], sizes: Sequence[int], n: int) -> _Scratch:
-        """Scratch memory for launches of ``n`` elements, whose arrays begin at ``starts`` of a buffer."""
+    def _buffers_at(self, memory: Buffer, starts: Sequence[int], sizes: Sequence[int], n: int) -> _ElementBuffers:
+        """Buffers for launches of ``n`` elements, whose arrays begin at ``starts`` of a buffer."""
         addresses = (memory.ptr + at if size else 0 for at, size in zip(starts, sizes, strict=True))
         brought, numbers, left, touched = addresses
         batch = QuotientBatch(report=self._report, brought=brought, numbers=numbers, touched=touched)
         batch.crowds = touched + 8 * min(n, self.ranges)
-        return _Scratch(memory, batch, n, self.spec.slot_bytes, left)
+        return _ElementBuffers(memory, batch, n, self.spec.slot_bytes, left)

@@ -9,7 +9,7 @@ from ...runtime.abi import RANGE_LISTS_BYTES, PassBatch, QuotientBatch, Quotient
 from ...runtime.engine import Engine, KernelSpec
 from ...runtime.source import partition
 from ..scratch import starts_of
-from .route import Plan
+from .route import PassPlan
 
 __all__ = ["Passes"]
 
@@ -36,7 +36,7 @@ def _entries(widths: str, two: bool, counts_parts: bool, scatters: bool, flagged
 
 
 class Passes:
-    """The memory of a plan, and its launches.
+    """The memory of a `PassPlan`, and its launches.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Passes:
         If there is none.
     """
 
-    def __init__(self, engine: Engine, spec: KernelSpec, plan: Plan, flagged: bool, stream: Any = None) -> None:
+    def __init__(self, engine: Engine, spec: KernelSpec, plan: PassPlan, flagged: bool, stream: Any = None) -> None:
         self._engine, self._plan = engine, plan
         self._program = engine.program(partition(spec.layout.partition))
         self._widths = f"{spec.word_bytes}{spec.value_word_bytes if plan.element_bytes > spec.word_bytes else 0}"

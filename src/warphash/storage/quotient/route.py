@@ -27,11 +27,11 @@ __all__ = [
     "SPARE_ELEMENTS",
     "TILE_BYTES",
     "Facts",
-    "Plan",
+    "PassPlan",
     "Way",
     "applies",
     "may_build",
-    "plan_for",
+    "pass_plan_for",
     "shares_to_take_over",
     "way_of_erase",
     "way_of_update",
@@ -117,7 +117,7 @@ class Way(Enum):
     RANGES = auto()
 
 
-class Plan(NamedTuple):
+class PassPlan(NamedTuple):
     """How a batch of up to ``n`` elements goes in passes: the ranges of a part are 2 to the power of ``shift``."""
 
     n: int
@@ -171,11 +171,11 @@ def way_of_erase(facts: Facts, n: int, *, is_blank: bool, in_order: bool) -> Way
 
 def _begins_with_one_launch(facts: Facts, n: int, *, is_blank: bool) -> bool:
     few = facts.on_gpu and not is_blank and n <= FEW_FOR_A_BUCKET * facts.buckets
-    return few and plan_for(facts, n) is None
+    return few and pass_plan_for(facts, n) is None
 
 
-def plan_for(facts: Facts, n: int, *, valued: bool = True) -> Plan | None:
-    """The plan for a batch; None if elements had better go one by one, or if there are too many ranges.
+def pass_plan_for(facts: Facts, n: int, *, valued: bool = True) -> PassPlan | None:
+    """Plan the passes of a batch; None if elements had better go one by one, or if there are too many ranges.
 
     Parameters
     ----------
@@ -189,14 +189,14 @@ def plan_for(facts: Facts, n: int, *, valued: bool = True) -> Plan | None:
     shift = 0 if ranges <= ONE_PASS_RANGES else (ranges - 1).bit_length() // 2
     if ranges > MOST_BINS * MOST_BINS:
         shift = MOST_RANGES.bit_length() - 1
-    plan = Plan(n, ranges, shift, facts.pair_bytes if valued else facts.key_bytes, facts.key_bytes)
+    plan = PassPlan(n, ranges, shift, facts.pair_bytes if valued else facts.key_bytes, facts.key_bytes)
     fewest = FEWEST_PER_SCATTERED_RANGE if plan.scatters else FEWEST_PER_RANGE
     return plan if n >= max(FEWEST_ELEMENTS, fewest * ranges) else None
 
 
 def ways_to_ranges(
     facts: Facts, n: int, *, in_order: bool, valued: bool, whole: bool = False
-) -> Iterator[tuple[int, Plan | None]]:
+) -> Iterator[tuple[int, PassPlan | None]]:
     """Elements of a launch, and their plan if they go in passes: the best way first, then those with less memory.
 
     Parameters
@@ -210,7 +210,7 @@ def ways_to_ranges(
     """
     plan = None
     for size in [n] if whole else _halves(min(n, _most_elements(facts)), LAUNCH_ELEMENTS):
-        plan = plan_for(facts, size, valued=valued) if in_order else None
+        plan = pass_plan_for(facts, size, valued=valued) if in_order else None
         yield size, plan
     if plan:
         yield size, None

@@ -3,10 +3,10 @@
 The kernels are those of ``kernels/subtables/``: ``bulk.cuh``, ``insert.cuh`` and ``resize.cuh``. The head of
 ``lines.cuh`` tells what a subtable is, and which one a key goes to first.
 
-Memory, sizes and what kernels are told of them lie in one `Layout`. A resize makes another one, launches its kernel
-with it, and makes it the array's by one assignment. The kernels of a resize only read the old copy of the subtable, so
-until that assignment the array is as it was. How many keys each subtable has is counted from the reports of kernels,
-and from the slots if an update was interrupted (`SubtableArray.count_slots`).
+Memory, sizes and what kernels are told of them lie in one `SubtableSet`. A resize makes another set, launches its
+kernel with that, and makes it the array's by one assignment. The kernels of a resize only read the old copy of the
+subtable, so until that assignment the array is as it was. How many keys each subtable has is counted from the reports
+of kernels, and from the slots if an update was interrupted (`SubtableArray.count_slots`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from .displaced import Arena, DisplacedPairs
 from .insert import Insert, Piece, Workspace
 from .routing import route_empty, route_resized
 
-__all__ = ["Halving", "Layout", "Subtable", "SubtableArray"]
+__all__ = ["Halving", "Subtable", "SubtableArray", "SubtableSet"]
 
 MOST_SUBTABLE_BUCKETS = 1 << 27
 """Buckets of a subtable are numbered in 28 bits, and the slots of one that is halved in 32."""
@@ -77,7 +77,7 @@ class Subtable(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Layout:
+class SubtableSet:
     """The subtables and what kernels are told of them.
 
     Attributes
@@ -122,8 +122,8 @@ class Halving(NamedTuple):
     ----------
     number, old
         Which one, and its copy of before: it holds all its pairs until the halving ends.
-    layout
-        What the array's layout becomes.
+    resized
+        What the array's subtables become.
     insert
         Places the residuals, which found no slot in the half, in other subtables.
     residuals, flags
@@ -132,7 +132,7 @@ class Halving(NamedTuple):
 
     number: int
     old: Subtable
-    layout: Layout
+    resized: SubtableSet
     insert: Insert
     residuals: Buffer
     flags: Buffer
@@ -152,8 +152,8 @@ class SubtableArray:
 
     Attributes
     ----------
-    layout
-        The memory, and what kernels are told of it.
+    current
+        The subtables, and what kernels are told of them. A resize replaces it by one assignment.
     keys
         Of each subtable, those of the reserved buckets not included.
     random
@@ -198,7 +198,7 @@ class SubtableArray:
         table.chain_limit = design.chain_limit(sum(sizes) * spec.slots_per_bucket)
         self._enter(table, *_numbered(subtables))
         route_empty(table, parameters["routing"], sizes)
-        self.layout = Layout(subtables, table, spec.slots_per_bucket)
+        self.current = SubtableSet(subtables, table, spec.slots_per_bucket)
         self.find_fields = NO_FIELDS
         self.keys: tuple[int, ...] = (0,) * len(sizes)
         self._empty(stream)
@@ -229,11 +229,11 @@ class SubtableArray:
     def copy(self, stream: Any = None) -> SubtableArray:
         """An array with the same pairs and hash constants in memory of its own."""
         other = self.sibling(self.sizes, self.seed, stream)
-        for ours, its in zip(self.layout.subtables, other.layout.subtables, strict=True):
+        for ours, its in zip(self.current.subtables, other.current.subtables, strict=True):
             self.engine.copy(its.memory.ptr, ours.memory.ptr, ours.memory.nbytes, stream)
         table = SubtableTable.from_buffer_copy(self.table)
-        other._enter(table, *other.layout.numbered)
-        other.layout = replace(other.layout, table=table)
+        other._enter(table, *other.current.numbered)
+        other.current = replace(other.current, table=table)
         other.keys = self.keys
         return other
 
@@ -252,12 +252,12 @@ class SubtableArray:
     @property
     def table(self) -> SubtableTable:
         """What kernels are told."""
-        return self.layout.table
+        return self.current.table
 
     @property
     def sizes(self) -> list[int]:
         """Buckets of each subtable."""
-        return self.layout.sizes
+        return self.current.sizes
 
     @property
     def buckets(self) -> int:
@@ -267,12 +267,12 @@ class SubtableArray:
     @property
     def slots(self) -> int:
         """Slots for keys, those of the reserved buckets not included."""
-        return self.layout.slots
+        return self.current.slots
 
     @property
     def nbytes(self) -> int:
         """Bytes of all subtables."""
-        return self.layout.nbytes
+        return self.current.nbytes
 
     @property
     def peak_nbytes(self) -> int:
@@ -292,11 +292,11 @@ class SubtableArray:
         self._empty(stream)
         table = SubtableTable.from_buffer_copy(self.table)
         route_empty(table, self.parameters["routing"], self.sizes)
-        self.layout = replace(self.layout, table=table)
+        self.current = replace(self.current, table=table)
         self.keys = (0,) * len(self.sizes)
 
     def _empty(self, stream: Any) -> None:
-        for memory, buckets in self.layout.subtables:
+        for memory, buckets in self.current.subtables:
             self.engine.fill(memory.ptr, 0xFF, buckets * self.spec.slots_per_bucket * self.spec.word_bytes, stream)
             self._clear_words(memory, buckets, stream)
 
@@ -308,7 +308,7 @@ class SubtableArray:
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
         """Copy up to ``room`` pairs out, in no particular order; how many there are. Waits."""
         report = zeroed_report(self.engine, stream)
-        for number, subtable in self.layout.numbered:
+        for number, subtable in self.current.numbered:
             self._scan(number, subtable, SubtableBatch(out_keys=out_keys, out_values=out_values), room, report, stream)
         return read_report(self.engine, report.ptr, stream).winners
 
@@ -322,7 +322,7 @@ class SubtableArray:
     def count_slots(self, stream: Any = None) -> int:
         """Count the keys of each subtable from its slots; how many all hold. Allocates nothing. Waits."""
         keys = []
-        for number, subtable in self.layout.numbered:
+        for number, subtable in self.current.numbered:
             self.workspace.zero_report(stream)
             self._scan(number, subtable, SubtableBatch(), 0, self.workspace.report, stream)
             keys.append(read_report(self.engine, self.workspace.report.ptr, stream).winners)
@@ -332,7 +332,7 @@ class SubtableArray:
     def broken_buckets(self, stream: Any = None) -> int:
         """Buckets that break the rules of their layout; 0 is right. Waits."""
         report = zeroed_report(self.engine, stream)
-        for number, subtable in self.layout.numbered:
+        for number, subtable in self.current.numbered:
             batch = SubtableBatch(n=subtable.buckets, report=report.ptr, subtable=number)
             self.program.run("audit", self.table, batch, batch.n, stream)
         return read_report(self.engine, report.ptr, stream).mismatches
@@ -472,15 +472,15 @@ class SubtableArray:
             If there is none for the new copy beside the old one, or more buckets than can be numbered; the array is as
             it was.
         """
-        old = self.layout.subtables[number]
+        old = self.current.subtables[number]
         memory = memory or self.memory_to_enlarge(number, stream)
-        layout = self._resized(number, Subtable(memory, 2 * old.buckets))
+        resized = self._resized(number, Subtable(memory, 2 * old.buckets))
         batch = SubtableBatch(
             n=old.buckets * self.spec.slots_per_bucket, source_lines=old.memory.ptr, source_buckets=old.buckets
         )
         batch.subtable = number
-        self.program.run("enlarge", layout.table, batch, batch.n, stream)
-        self.layout = layout
+        self.program.run("enlarge", resized.table, batch, batch.n, stream)
+        self.current = resized
 
     def memory_to_enlarge(self, number: int, stream: Any = None) -> Buffer:
         """What `enlarge` will take for the new copy."""
@@ -505,7 +505,7 @@ class SubtableArray:
         MemoryError
             As `enlarge`.
         """
-        old = self.layout.subtables[number]
+        old = self.current.subtables[number]
         assert old.buckets % 2 == 0
         slots = old.buckets // 2 * self.spec.slots_per_bucket
         # A bucket has no more residuals than half of its keys.
@@ -520,7 +520,7 @@ class SubtableArray:
     def halve(self, halving: Halving, stream: Any = None) -> None:
         """Launch the kernels that make a subtable half as large (Dynamic Hash Tables on GPUs, section V-C).
 
-        The second kernel changes other subtables, and comes behind the assignment of the layout. From there on the
+        The second kernel changes other subtables, and comes behind the assignment of `current`. From there on the
         residuals are in the old copy alone until they are placed.
         """
         number, old, batch = halving.number, halving.old, halving.insert.batch
@@ -528,8 +528,8 @@ class SubtableArray:
         batch.leftover, batch.subtable = halving.residuals.ptr, number
         batch.source_lines, batch.source_buckets = old.memory.ptr, old.buckets
         batch.n = -(-slots // _WARP) * _WARP
-        self.program.run("halve", halving.layout.table, batch, batch.n, stream)
-        self.layout = halving.layout
+        self.program.run("halve", halving.resized.table, batch, batch.n, stream)
+        self.current = halving.resized
         batch.indices, batch.count = batch.leftover, batch.report + LEFTOVER
         batch.closed, batch.spare_values, batch.unique = number + 1, self._values_of(old), 1
         self.program.run("place", self.table, batch, slots, stream)
@@ -551,7 +551,7 @@ class SubtableArray:
 
     def residuals(self, halving: Halving, stream: Any = None) -> DisplacedPairs:
         """All residuals of a halving that was interrupted, also those that `halve` has placed; none before `halve`."""
-        if any(subtable.memory is halving.old.memory for subtable in self.layout.subtables):
+        if any(subtable.memory is halving.old.memory for subtable in self.current.subtables):
             return DisplacedPairs.none(self.spec.word_bytes, self.spec.value_bytes)
         n = read_report(self.engine, self.workspace.report.ptr, stream).leftover
         listed = self.engine.to_host(halving.residuals.ptr, np.uint32, n, stream)
@@ -581,15 +581,15 @@ class SubtableArray:
         self._clear_words(memory, buckets, stream)
         return memory
 
-    def _resized(self, number: int, subtable: Subtable) -> Layout:
-        """The layout with another copy of one subtable."""
-        subtables = (*self.layout.subtables[:number], subtable, *self.layout.subtables[number + 1 :])
+    def _resized(self, number: int, subtable: Subtable) -> SubtableSet:
+        """The subtables, one of them replaced by another copy."""
+        subtables = (*self.current.subtables[:number], subtable, *self.current.subtables[number + 1 :])
         table = SubtableTable.from_buffer_copy(self.table)
         self._enter(table, (number, subtable))
         sizes = [subtable.buckets for subtable in subtables[:-1]]
         table.chain_limit = self.design.chain_limit(sum(sizes) * self.spec.slots_per_bucket)
         route_resized(table, self.parameters["routing"], number, sizes, self.keys)
-        return Layout(subtables, table, self.spec.slots_per_bucket)
+        return SubtableSet(subtables, table, self.spec.slots_per_bucket)
 
 
 def sizes_for(slots: int, slots_per_bucket: int, subtables: int) -> list[int]:

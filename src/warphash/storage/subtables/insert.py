@@ -231,7 +231,7 @@ class Insert:
 
     def ask(self, last: bool) -> None:
         """Ask for what `outcome` will tell; ``last``: no kernel of this insert follows."""
-        self._array.workspace.ask(self._array.layout.table, self._scratch, last, self._stream)
+        self._array.workspace.ask(self._array.current.table, self._scratch, last, self._stream)
         self._asked = True
 
     def outcome(self, last: bool = True) -> Outcome:
@@ -262,7 +262,7 @@ class Insert:
         )
 
     def _run(self, entry: str, n: int) -> None:
-        table = self._array.layout.table
+        table = self._array.current.table
         if self._chain_limit is not None:
             table = SubtableTable.from_buffer_copy(table)
             table.chain_limit = self._chain_limit

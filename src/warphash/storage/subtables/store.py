@@ -198,11 +198,11 @@ class SubtableStore:
 
     @property
     def slots(self) -> int:
-        return self.array.layout.slots
+        return self.array.current.slots
 
     @property
     def capacity(self) -> int:
-        return policies.capacity_of(self.array.layout.slots, self.load_factor)
+        return policies.capacity_of(self.array.current.slots, self.load_factor)
 
     @property
     def nbytes(self) -> int:
@@ -237,7 +237,7 @@ class SubtableStore:
         return policies.slots_for(max(1, keys), self.load_factor)
 
     def _sizes_for(self, slots: int) -> list[int]:
-        return sizes_for(slots, self.spec.slots_per_bucket, len(self.array.layout.sizes))
+        return sizes_for(slots, self.spec.slots_per_bucket, len(self.array.current.sizes))
 
     # ---- what is under way
     @property
@@ -349,7 +349,7 @@ class SubtableStore:
         most = min(n, SETTLED_UNIQUE if unique else SETTLED)
         scratch = array.workspace.workbench.kept
         if scratch is None or scratch.purpose != (most, False, unique):
-            scratch = array.workspace.scratch(most, unique, array.layout.nbytes, stream)
+            scratch = array.workspace.scratch(most, unique, array.current.nbytes, stream)
         # Where nobody asks which of several equal keys was added, the elements may go in another order.
         may_reorder = batch.op == Op.KEEP and (unique or not batch.flags) and not self.counts_probes
         gains = may_reorder and parts_for(array, n) is not None and self._overflow_is_rare(n)
@@ -398,9 +398,9 @@ class SubtableStore:
         still be to come, and find it full: more keys leave. In tables that have grown, finds read 8 % more for that
         (docs/performance/subtables.md).
         """
-        layout = self.array.layout
-        most = _FULLEST_IN_PARTS if layout.table.early_exit else _FULLEST_RESIZED_IN_PARTS
-        return fullest_load(layout.table, layout.sizes, self.spec.slots_per_bucket, self.size + n) <= most
+        current = self.array.current
+        most = _FULLEST_IN_PARTS if current.table.early_exit else _FULLEST_RESIZED_IN_PARTS
+        return fullest_load(current.table, current.sizes, self.spec.slots_per_bucket, self.size + n) <= most
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
         """As `Store.erase`."""
@@ -412,10 +412,10 @@ class SubtableStore:
         array.begin_erase(keys, n, flags, only, stream)
         if self._end(stream):
             self.array.begin_erase(keys, n, flags, only, stream)
-        array.workspace.ask(array.layout.table, None, True, stream)
+        array.workspace.ask(array.current.table, None, True, stream)
         if self.engine.asynchronous and only is None:
             least = self.bounds[0] if self.bounds else 0.0
-            self._await(PendingBatch(None, updates_wait=self.size - n < least * self.array.layout.slots))
+            self._await(PendingBatch(None, updates_wait=self.size - n < least * self.array.current.slots))
         else:
             self._record_erased(stream)
         self._withdraw_recovery()
@@ -515,7 +515,7 @@ class SubtableStore:
     def _insert_part(self, piece: Piece, insert: Insert, update: _Update) -> bool:
         """Add the keys of a piece that ``insert`` has settled; whether they are still under way."""
         stream = update.batch.stream
-        most, coming = self._most_load * self.array.layout.slots, piece.n
+        most, coming = self._most_load * self.array.current.slots, piece.n
         if self.size + coming > most:
             insert.ask(last=False)
             memory = self._memory_ahead(stream)
@@ -525,9 +525,9 @@ class SubtableStore:
             self._grew = self.resizes > resizes
             if not coming:
                 return False
-            most = self._most_load * self.array.layout.slots
+            most = self._most_load * self.array.current.slots
             insert.settle_rest()
-        most = min(most, self._surely_placed * self.array.layout.slots)
+        most = min(most, self._surely_placed * self.array.current.slots)
         self._insert = insert
         if update.may_pend and insert.may_displace_all and self.size + coming <= most:
             insert.place_or_displace()
@@ -595,7 +595,7 @@ class SubtableStore:
         """
         if self._grew and self.bounds is not None and self.engine.asynchronous:
             with suppress(MemoryError):
-                return self.array.memory_to_enlarge(policies.subtable_to_enlarge(self.array.layout.sizes), stream)
+                return self.array.memory_to_enlarge(policies.subtable_to_enlarge(self.array.current.sizes), stream)
         return None
 
     def _make_room_for(self, new: int, stream: Any, memory: Buffer | None = None) -> None:
@@ -603,7 +603,7 @@ class SubtableStore:
 
         ``memory``: of `_memory_ahead`.
         """
-        wanted, slots = self.size + new, self.array.layout.slots
+        wanted, slots = self.size + new, self.array.current.slots
         if self.bounds is None:
             if wanted > slots:
                 raise TableFull(
@@ -612,30 +612,30 @@ class SubtableStore:
                 )
             return
         with suppress(MemoryError):
-            while wanted > self.bounds[1] * self.array.layout.slots:
+            while wanted > self.bounds[1] * self.array.current.slots:
                 self._enlarge(Cause.BATCH, stream, memory)
                 memory = None
 
     def _make_many_slots(self, batch: Batch) -> None:
         """Move all pairs into larger subtables at once, before a batch that needs more than twice the slots."""
         n, stream = batch.n, batch.stream
-        if self.bounds is None or n <= self.array.layout.slots:
+        if self.bounds is None or n <= self.array.current.slots:
             return
         self.finish(stream)
-        room = int(self.bounds[1] * _ONE_STEP * self.array.layout.slots) - self.size
+        room = int(self.bounds[1] * _ONE_STEP * self.array.current.slots) - self.size
         with suppress(MemoryError):
             new = estimate_new_keys(self, batch, room)
             if new > room:
                 slots = policies.slots_between_enlargements(
-                    self.size + new, len(self.array.layout.sizes), self.bounds[1]
+                    self.size + new, len(self.array.current.sizes), self.bounds[1]
                 )
                 self._replace(self._sizes_for(slots), Cause.BATCH, stream)
 
     def _enlarge(self, cause: Cause, stream: Any, memory: Buffer | None = None) -> None:
-        resize = Resize(self.design.name, self.array.layout.slots, cause)
-        self.array.enlarge(policies.subtable_to_enlarge(self.array.layout.sizes), stream, memory)
+        resize = Resize(self.design.name, self.array.current.slots, cause)
+        self.array.enlarge(policies.subtable_to_enlarge(self.array.current.sizes), stream, memory)
         self.resizes += 1
-        resize.done(self.size, self.array.layout.slots)
+        resize.done(self.size, self.array.current.slots)
 
     def _enlarge_for_displaced(self, unplaced: int, tried: int, stream: Any, memory: Buffer | None = None) -> None:
         """Make more slots for pairs, and for elements, that evictions found none for.
@@ -644,11 +644,11 @@ class SubtableStore:
         ``memory``: as of `_place_displaced`.
         """
         array = self.array
-        self._failed = (array.layout.slots, self.size + unplaced)
-        if self._slots_to_try(2 * array.layout.slots, array.layout.slots, unplaced, tried) == array.layout.slots:
+        self._failed = (array.current.slots, self.size + unplaced)
+        if self._slots_to_try(2 * array.current.slots, array.current.slots, unplaced, tried) == array.current.slots:
             return self._redraw(stream)
         if memory is not None:
-            memory = array.memory_to_undo(memory, policies.subtable_to_enlarge(array.layout.sizes), stream)
+            memory = array.memory_to_undo(memory, policies.subtable_to_enlarge(array.current.sizes), stream)
         self._enlarge(Cause.NO_SLOT, stream, memory)
 
     def _enlarge_after(self, attempt: int, tried: int, unplaced: int, stream: Any) -> None:
@@ -659,10 +659,10 @@ class SubtableStore:
         if not self.grows and attempt >= self.attempts:
             raise TableFull(
                 f"{unplaced + self._displaced.n:,} keys found no place beside {self.size:,} others in "
-                f"{self.array.layout.slots:,} slots (tried {tried} sets of hash constants); allow on_full='grow', or "
+                f"{self.array.current.slots:,} slots (tried {tried} sets of hash constants); allow on_full='grow', or "
                 "give a larger capacity"
             )
-        due = attempt % (len(self.array.layout.sizes) + 1) == 0 if self.grows else True
+        due = attempt % (len(self.array.current.sizes) + 1) == 0 if self.grows else True
         if due and self._fits_anew(unplaced):
             with suppress(MemoryError, TableFull):
                 self._redraw(stream)
@@ -671,7 +671,7 @@ class SubtableStore:
 
     def _fits_anew(self, unplaced: int) -> bool:
         """Whether all pairs find slots under other hash constants, too: a table of one size has no others for them."""
-        return self.grows or 2 * (self.size + unplaced) <= self._surely_placed * self.array.layout.slots
+        return self.grows or 2 * (self.size + unplaced) <= self._surely_placed * self.array.current.slots
 
     def _redraw(self, stream: Any) -> None:
         """Move all pairs but the displaced ones into subtables of the same number of slots with other hash constants.
@@ -683,7 +683,7 @@ class SubtableStore:
         MemoryError
             If there is no room for both. The table is as it was.
         """
-        self._replace(self._sizes_for(self.array.layout.slots), Cause.NO_SLOT, stream)
+        self._replace(self._sizes_for(self.array.current.slots), Cause.NO_SLOT, stream)
 
     def _bring_within_bounds(self, stream: Any, erased: bool = False, coming: int = 0) -> None:
         """Bring the load factor back within the bounds, if there is memory for it. Only an erase makes a table smaller.
@@ -694,22 +694,22 @@ class SubtableStore:
             return
         least, most = self.bounds
         with suppress(MemoryError, TableFull):  # the batch is done, and the next call places what has no slot
-            while self.size > most * self.array.layout.slots:
+            while self.size > most * self.array.current.slots:
                 self._enlarge(Cause.BOUNDS, stream)
-            if not erased or self.size >= least * self.array.layout.slots:
+            if not erased or self.size >= least * self.array.current.slots:
                 return
-            if not self.size and coming >= least * self.array.layout.slots:
+            if not self.size and coming >= least * self.array.current.slots:
                 return self.array.clear(stream)
             self._shrink_at_once(least, stream)
-            while self.size < least * self.array.layout.slots:
+            while self.size < least * self.array.current.slots:
                 if not self._halve(stream):
                     return
 
     def _shrink_at_once(self, least: float, stream: Any) -> None:
         """Replace all subtables if an erase has left so few keys that less than half of the slots remain."""
         array = self.array
-        sizes = self._sizes_for(policies.slots_between_halvings(self.size, len(array.layout.sizes), least))
-        if _ONE_STEP * sum(sizes) >= sum(array.layout.sizes):
+        sizes = self._sizes_for(policies.slots_between_halvings(self.size, len(array.current.sizes), least))
+        if _ONE_STEP * sum(sizes) >= sum(array.current.sizes):
             return
         if policies.may_halve(self.size, sum(sizes) * self.spec.slots_per_bucket, self._failed):
             with suppress(MemoryError):  # there may be enough to halve one
@@ -719,10 +719,10 @@ class SubtableStore:
     def _halve(self, stream: Any) -> bool:
         """Halve a subtable; whether one could be halved, and its keys may have found slots there."""
         array = self.array
-        number = policies.subtable_to_halve(array.layout.sizes)
+        number = policies.subtable_to_halve(array.current.sizes)
         if number is None:
             return False
-        slots = array.layout.slots - array.layout.sizes[number] // 2 * self.spec.slots_per_bucket
+        slots = array.current.slots - array.current.sizes[number] // 2 * self.spec.slots_per_bucket
         if not policies.may_halve(self.size, slots, self._failed):
             return False
         self._place_displaced(stream, self._halve_subtable(number, stream))
@@ -730,14 +730,14 @@ class SubtableStore:
 
     def _halve_subtable(self, number: int, stream: Any = None) -> Buffer:
         """Make one subtable half as large, and keep the pairs that are displaced by it; the memory of its old copy."""
-        resize = Resize(self.design.name, self.array.layout.slots, Cause.BOUNDS)
+        resize = Resize(self.design.name, self.array.current.slots, Cause.BOUNDS)
         halving = self.array.begin_halving(number, stream)
         self._halving, self._insert = halving, halving.insert
         self.array.halve(halving, stream)
         self._displaced = self._displaced.and_others(self.array.end_halving(halving, stream))
         self._insert = self._halving = None
         self.resizes += 1
-        resize.done(self.size, self.array.layout.slots)
+        resize.done(self.size, self.array.current.slots)
         return halving.old.memory
 
     def _replace(self, sizes: Sequence[int], cause: Cause, stream: Any) -> None:
@@ -749,7 +749,7 @@ class SubtableStore:
             If there is no room for it. The table is as it was.
         """
         old, is_empty = self.array, not self.size and not self.pending
-        resize = Resize(self.design.name, old.layout.slots, cause)
+        resize = Resize(self.design.name, old.current.slots, cause)
         for attempt in count(1):
             new = old.sibling(sizes, old.seed + attempt, stream)
             if is_empty or new.take_over(old, stream):
@@ -766,7 +766,7 @@ class SubtableStore:
         self._failed = (0, 0)
         self.seed = new.seed
         self.rebuilds += 1
-        resize.done(self.size, new.layout.slots)
+        resize.done(self.size, new.current.slots)
 
     def _slots_to_try(self, wanted: int, slots: int, missing: int, tried: int) -> int:
         """As `giving_up.slots_to_try`, with ``missing`` elements beside the keys."""
@@ -836,7 +836,7 @@ class SubtableStore:
             if self.grows:
                 rounds += 1
                 try:
-                    if rounds % (len(self.array.layout.sizes) + 1) == 0:
+                    if rounds % (len(self.array.current.sizes) + 1) == 0:
                         self._redraw(stream)
                     else:
                         self._enlarge_for_displaced(0, 1 + self.array.seed - first_seed, stream, memory)
@@ -845,7 +845,7 @@ class SubtableStore:
                 else:
                     chain_limit, tries, memory = self.array.table.chain_limit, 0, None
                     continue
-            if chain_limit >= max(_LONG_CHAIN, _EVICTIONS_PER_SLOT * self.array.layout.slots):
+            if chain_limit >= max(_LONG_CHAIN, _EVICTIONS_PER_SLOT * self.array.current.slots):
                 raise self._no_slots(1 + self.array.seed - first_seed, refused)
             chain_limit = 2 * max(1, chain_limit)
 
@@ -858,7 +858,7 @@ class SubtableStore:
                 "The table keeps these pairs, and the next call tries again to place them"
             )
         return TableFull(
-            f"{n:,} pairs found no slot beside {self.size - n:,} others in {self.array.layout.slots:,} slots, "
+            f"{n:,} pairs found no slot beside {self.size - n:,} others in {self.array.current.slots:,} slots, "
             f"{why_no_slot(tried, vouched=self.state.vouched)}. The table keeps these pairs, and the next call tries "
             "again to place them; clear() forgets all",
             np.empty(0, np.int64),

@@ -76,7 +76,7 @@ def sweeping(spec: KernelSpec) -> KernelSpec:
     return replace(spec, layout=_SWEEPING)
 
 
-class _Scratch(NamedTuple):
+class _SweepBuffers(NamedTuple):
     """Where the elements of a launch wait, and are counted."""
 
     targets: Buffer
@@ -103,7 +103,7 @@ class SweepingProgram:
         self._engine, self._own, self._slots, self._access = engine, program, slots, access
         self._program, self._spec = engine.program(sweeping(spec)), spec
         self._needs = {entry: SlotNeed(engine, self._program) for entry in _SWEPT} if access == "auto" else {}
-        self._scratch: _Scratch | None = None
+        self._buffers: _SweepBuffers | None = None
 
     @contextmanager
     def prepared(self, n: int, stream: Any) -> Iterator[None]:
@@ -117,15 +117,15 @@ class SweepingProgram:
             If there is none.
         """
         pays = self._way(n, n, _UPDATE_S) != "direct"
-        self._scratch = self._allocated(n, self._engine.allocate(8, stream), stream) if pays else None
+        self._buffers = self._allocated(n, self._engine.allocate(8, stream), stream) if pays else None
         try:
             yield
         finally:
-            self._scratch = None
+            self._buffers = None
 
-    def _allocated(self, n: int, waiting: Buffer, stream: Any) -> _Scratch:
+    def _allocated(self, n: int, waiting: Buffer, stream: Any) -> _SweepBuffers:
         allocate = self._engine.allocate
-        return _Scratch(allocate(4 * n, stream), allocate(4 * n, stream), waiting)
+        return _SweepBuffers(allocate(4 * n, stream), allocate(4 * n, stream), waiting)
 
     def run_blocks(self, entry: str, table: ctypes.Structure, batch: Launch, blocks: int, stream: Any = None) -> None:
         """As `Program.run_blocks`."""
@@ -137,17 +137,17 @@ class SweepingProgram:
 
     def run(self, entry: str, table: ctypes.Structure, batch: Launch, n: int, stream: Any) -> None:
         """As `Program.run`."""
-        waits = self._way(n, n) != "direct" if entry == "find" else self._scratch is not None
+        waits = self._way(n, n) != "direct" if entry == "find" else self._buffers is not None
         if entry not in _SWEPT or not waits:
             self._own.run(entry, table, batch, n, stream)
             return
         assert isinstance(table, TicketTable) and isinstance(batch, TicketBatch)
-        # Lookups never use the scratch: it is for updates, and an interrupted update may leave its own behind.
+        # Lookups never use these buffers: they are for updates, and an interrupted update may leave its own behind.
         if entry == "find":
             for at in range(0, n, SWEPT_ELEMENTS):
                 self._find(table, batch, at, min(SWEPT_ELEMENTS, n - at), stream)
-        elif self._scratch is not None:
-            self._update(entry, table, batch, n, self._scratch, stream)
+        elif self._buffers is not None:
+            self._update(entry, table, batch, n, self._buffers, stream)
 
     def _find(self, table: TicketTable, batch: TicketBatch, at: int, n: int, stream: Any) -> None:
         """Look up the elements from ``at`` on; one by one, if there is no memory to wait in.
@@ -163,25 +163,25 @@ class SweepingProgram:
             part.out_flags = batch.out_flags and batch.out_flags + at
         try:
             pays = self._pays("find", table, part, n, 1, stream)
-            scratch = self._allocated(n, self._engine.allocate(8, stream), stream) if pays else None
+            buffers = self._allocated(n, self._engine.allocate(8, stream), stream) if pays else None
         except MemoryError:
-            scratch = None
-        if scratch is not None:
-            self._rounds("find", table, part, n, scratch, False, 1, stream)
+            buffers = None
+        if buffers is not None:
+            self._rounds("find", table, part, n, buffers, False, 1, stream)
             return
         self._own.run("find", table, part, n, stream)
         if self._needs:
             self._needs["find"].sample(table, part, n, stream)
 
     def _update(
-        self, entry: str, table: TicketTable, batch: TicketBatch, n: int, scratch: _Scratch, stream: Any
+        self, entry: str, table: TicketTable, batch: TicketBatch, n: int, buffers: _SweepBuffers, stream: Any
     ) -> None:
         writes = entry in ("place", "combine") or (entry == "settle" and batch.op != Op.KEEP)
         accesses = 2 if writes and entry != "place" else 1  # the key is read, then the value is written
         # Each element of `place` needs a slot.
         if entry == "place" or self._pays(entry, table, batch, n, accesses, stream):
             # To its caller, an update is one launch.
-            uninterrupted(partial(self._rounds, entry, table, batch, n, scratch, writes, accesses, stream))
+            uninterrupted(partial(self._rounds, entry, table, batch, n, buffers, writes, accesses, stream))
             return
         if self._needs:
             self._needs[entry].sample(table, batch, n, stream)
@@ -203,21 +203,21 @@ class SweepingProgram:
         table: TicketTable,
         batch: TicketBatch,
         n: int,
-        scratch: _Scratch,
+        buffers: _SweepBuffers,
         writes: bool,
         accesses: int,
         stream: Any,
     ) -> None:
         """Do a launch in rounds; ``accesses`` to its slot for each element that needs a slot."""
         engine, memory, slot_bytes = self._engine, self._slots, self._spec.slot_bytes
-        swept = SweepBatch.of(batch, **{name: part.ptr for name, part in scratch._asdict().items()})
+        swept = SweepBatch.of(batch, **{name: part.ptr for name, part in buffers._asdict().items()})
         there = TicketTable.from_buffer_copy(table)
 
         def left(launch: Callable[[], None]) -> int:
             """How many elements wait behind some launches."""
-            engine.fill(scratch.waiting.ptr, 0, 8, stream)
+            engine.fill(buffers.waiting.ptr, 0, 8, stream)
             launch()
-            return self._counted(scratch.waiting, stream)
+            return self._counted(buffers.waiting, stream)
 
         def body(window: int, first_byte: int, size: int) -> None:
             there.slots = window - first_byte
@@ -234,7 +234,7 @@ class SweepingProgram:
             for at in range(0, memory.nbytes, size):
                 body(memory.ptr + at, at, min(size, memory.nbytes - at))
 
-        engine.fill(scratch.targets.ptr, 0xFF, 4 * n, stream)
+        engine.fill(buffers.targets.ptr, 0xFF, 4 * n, stream)
         swept.window_first = _LARGEST_SLOT
         waiting = left(lambda: self._program.run(entry, table, swept, n, stream))
         if entry in self._needs:
