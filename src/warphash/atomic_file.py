@@ -8,8 +8,8 @@ Protocol
    A later file of the same name stays: its writer made the file anew (step 3) after the abandoned one was opened.
 3. Create a temporary file in the folder of the target, and lock it. A writer whose file was removed between these two
    steps creates another.
-4. Write. Give the file the owner and the mode of the target. Flush it to the disk.
-5. Rename the temporary file to the target, still locked, and flush the folder to the disk.
+4. Write. Give the file the owner and the mode of the target. Sync it to the disk.
+5. Rename the temporary file to the target, still locked, and sync the folder to the disk.
 
 Whatever goes wrong before step 5 removes the temporary file and leaves the target as it was. Where the system or the
 file system has no such locks, steps 2 and 3 lock and remove nothing.
@@ -37,7 +37,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["check", "replace"]
+__all__ = ["check", "replace", "sync_folder"]
 
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -88,7 +88,7 @@ def replace(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -
         if isinstance(error, OSError) and not isinstance(error, PathError):
             raise refused_by_system(error, f"writing {target}", "give a path on another disk") from None
         raise
-    _flush_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def check(path: str | os.PathLike[str]) -> None:
@@ -179,8 +179,14 @@ def _keep_owner_and_mode(handle: int, old: os.stat_result) -> None:
             return
 
 
-def _flush_folder(folder: Path) -> None:
-    """Make the new name of a file survive a loss of power."""
+def sync_folder(folder: Path) -> None:
+    """Make the new name of a file in a folder survive a loss of power, where that is possible.
+
+    Raises
+    ------
+    OSError
+        For an error of the disk.
+    """
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:  # a folder that may not be read, or Windows
@@ -188,7 +194,7 @@ def _flush_folder(folder: Path) -> None:
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # of a file system whose folders cannot be flushed
+        if error.errno != errno.EINVAL:  # of a file system whose folders cannot be synced
             raise
     finally:
         os.close(handle)

@@ -323,7 +323,7 @@ def test_nodes_do_not_grow_where_erased_slots_are_used_again(
 
     options = {"device": "cpu", "capacity": 4000, "buckets": 100, "rebucket": False, "seed": 1}
     with monkeypatch.context() as patch:
-        patch.setattr(ChainArray, "flush", refuse)
+        patch.setattr(ChainArray, "pack", refuse)
         reusing = churned(MultiMap("u4", "u4", reuse_erased=True, **options), rng, 60, by_execute)
     assert set(reusing) == {reusing[0]}
     others = churned(MultiMap("u4", "u4", **options), rng, 60, by_execute)

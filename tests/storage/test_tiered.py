@@ -119,7 +119,7 @@ def test_values_that_changed_in_the_cache_come_home_with_a_flush(device: str) ->
     table.flush()
     assert at_home() == (keys + 100).tolist()
     table.upsert(keys[:10], keys[:10], "add")
-    assert table.erase(keys[:5]).all(), "an erase flushes first"
+    assert table.erase(keys[:5]).all(), "an erase writes back first"
     assert table.find(keys)[1].sum() == 45
     assert table.find(keys[5:10])[0].tolist() == [110, 112, 114, 116, 118]
 
@@ -145,8 +145,8 @@ def test_a_pair_that_leaves_the_cache_takes_its_value_home(device: str, write: s
     evictions(tiered(device, write))
 
 
-def test_values_of_pairs_that_leave_would_be_lost_without_a_flush(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WriteBack, "flush", lambda self, tiers, stream: None)
+def test_values_of_pairs_that_leave_would_be_lost_without_a_write_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WriteBack, "write_back", lambda self, tiers, stream: None)
     with pytest.raises(AssertionError):
         evictions(tiered("cpu", "back"))
 
@@ -212,16 +212,16 @@ def test_a_scan_of_all_keys_takes_no_more_memory_than_the_cache_has_room_for(dev
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_a_long_log_is_flushed_before_a_batch(write: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    flushed: list[int] = []
-    original = WriteBack.flush
+def test_a_long_log_is_written_back_before_a_batch(write: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[int] = []
+    original = WriteBack.write_back
 
     def counted(self: WriteBack, tiers: Any, stream: Any) -> None:
         if self._log:
-            flushed.append(self._log[1])
+            written.append(self._log[1])
         original(self, tiers, stream)
 
-    monkeypatch.setattr(WriteBack, "flush", counted)
+    monkeypatch.setattr(WriteBack, "write_back", counted)
     table = tiered("cpu", write)
     keys = np.arange(50, dtype=np.uint64)
     table.insert(keys, keys)
@@ -229,8 +229,8 @@ def test_a_long_log_is_flushed_before_a_batch(write: str, monkeypatch: pytest.Mo
     for turn in range(60):
         table.assign(keys, keys + np.uint64(turn))
     assert table.find(keys)[0].tolist() == (keys + np.uint64(59)).tolist()
-    assert (len(flushed) >= 2) == (write == "back")
-    assert max(flushed, default=0) <= 1024
+    assert (len(written) >= 2) == (write == "back")
+    assert max(written, default=0) <= 1024
 
 
 @pytest.mark.parametrize("device", HERE)
@@ -354,8 +354,8 @@ def test_a_clear_that_the_disk_refuses_changes_nothing(
 
 
 @pytest.mark.parametrize("device", HERE)
-def test_nobody_leaves_the_cache_behind_a_flush_that_failed(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interrupt has left more pairs in the cache than it is to hold; then there is no memory for a flush."""
+def test_nobody_leaves_the_cache_behind_a_write_back_that_failed(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt has left more pairs in the cache than it is to hold; then there is no memory for a write-back."""
     table = tiered(device, "back")
     keys = np.arange(200, dtype=np.uint64)
     table.insert(keys, keys)
@@ -366,7 +366,7 @@ def test_nobody_leaves_the_cache_behind_a_flush_that_failed(device: str, monkeyp
         raise KeyboardInterrupt
 
     def refuse(self: WriteBack, tiers: Any, stream: Any) -> None:
-        raise MemoryError("no memory for a flush")
+        raise MemoryError("no memory for a write-back")
 
     with monkeypatch.context() as patch:
         patch.setattr(Cache, "_make_room", interrupt)
@@ -376,7 +376,7 @@ def test_nobody_leaves_the_cache_behind_a_flush_that_failed(device: str, monkeyp
     assert cache_of(table).size > 60
     table.assign(keys, keys + 1)
     with monkeypatch.context() as patch:
-        patch.setattr(WriteBack, "flush", refuse)
+        patch.setattr(WriteBack, "write_back", refuse)
         table.insert(np.arange(1000, 1200, dtype=np.uint64), np.arange(200, dtype=np.uint64))
         for _ in range(3):
             table.find(np.arange(1000, 1200, dtype=np.uint64))
@@ -533,7 +533,7 @@ def test_what_the_parameters_can_be() -> None:
     ],
 )
 def test_a_planted_bug_is_noticed(name: str, bug: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A flush that does nothing, or forgets the log, loses values."""
-    monkeypatch.setattr(WriteBack, "flush", bug)
+    """A write-back that does nothing, or forgets the log, loses values."""
+    monkeypatch.setattr(WriteBack, "write_back", bug)
     with pytest.raises(AssertionError):
         test_a_home_in_a_file_has_what_the_last_flush_confirmed("cpu", "back", tmp_path)

@@ -477,9 +477,9 @@ class BaseTable(Generic[K]):
         def flush() -> int:
             store: Any = self._storage.store  # of a design that has something to flush
             if not self._design.layout.keeps_duplicates:
-                store.flush()
+                store.write_back()
                 return 0
-            return int(store.flush(*buckets_of(buckets, store.array.buckets, store.array.lists)))
+            return int(store.pack(*buckets_of(buckets, store.array.buckets, store.array.lists)))
 
         return self._alone(flush)
 

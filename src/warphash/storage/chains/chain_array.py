@@ -266,8 +266,11 @@ class ChainArray:
         counts = self._read_report(stream)
         return Outcome(counts.changed, 0, counts.unplaced, 0)
 
-    def flush(self, first: int, lists: int, stream: Any = None) -> tuple[int, int]:
-        """Pack so many chains: how many nodes are free now, and erased slots gone. Interrupted, it has packed some."""
+    def pack(self, first: int, lists: int, stream: Any = None) -> tuple[int, int]:
+        """Pack so many chains: how many nodes are free now, and erased slots gone. Interrupted, it has packed some.
+
+        Source: A Dynamic Hash Table for the GPU, section IV-C (FLUSH).
+        """
         self._forget_tails(stream)
         self._reset_report(stream)
         self._run_over_lists("flush", ChainBatch(report=self._report.ptr), stream, first, lists)

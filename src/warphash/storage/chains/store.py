@@ -2,13 +2,13 @@
 
 A batch fails for one reason only: the pool has no node for the end of a chain. A batch for which nodes surely suffice
 is launched, and nobody waits for it: what it adds and erases is in the array's ledger. Any other batch is waited for.
-Its elements that found no node are launched again after a flush, with a larger pool, or on more chains.
+Its elements that found no node are launched again after the chains are packed, with a larger pool, or on more chains.
 
 **Transactions.** A kernel runs to its end, whatever becomes of the call that launched it, and counts in the ledger. So
 after one launch the table is whole, and an interruption leaves nothing to do. What takes several steps:
 
 - New chains (`rebuild`) are built beside the old ones, and become the table's by one assignment.
-- A flush packs chain after chain, each of which is right before and after.
+- `pack` goes from chain to chain, each of which is right before and after.
 - `clear`, and the snapshot that a batch puts back which combines values and does not fit, are repeated (`Recovery`).
 - An insert that does not fit erases what it added, by lists in memory that was there before the batch. An interrupted
   insert may have added some of its keys, each with its value. Where keys repeat, what it added is taken back at once,
@@ -448,7 +448,7 @@ class ChainStore:
         """
         pool, counts = self.array.pool, self._read(stream)
         if counts.tombstones > (counts.size // 4 if self.grows else 0):
-            self._flush_all(stream)
+            self._pack_all(stream)
             pool.reopen(stream)
         elif not self.grows:
             # A lane that comes second at the end of a chain keeps a node of its own until its kernel ends: as long as
@@ -545,17 +545,17 @@ class ChainStore:
         self._plan_upkeep()
 
     # ---- upkeep
-    def flush(self, first: int, lists: int, stream: Any = None) -> int:
+    def pack(self, first: int, lists: int, stream: Any = None) -> int:
         """Pack the pairs of so many chains; how many nodes are free now. Waits."""
         self.finish(stream)
         if lists == self.array.lists:
-            return self._flush_all(stream)
-        freed, reclaimed = self.array.flush(first, lists, stream)
+            return self._pack_all(stream)
+        freed, reclaimed = self.array.pack(first, lists, stream)
         self._lower_tombstones(reclaimed)
         return freed
 
-    def _flush_all(self, stream: Any) -> int:
-        freed, _ = self.array.flush(0, self.array.lists, stream)
+    def _pack_all(self, stream: Any) -> int:
+        freed, _ = self.array.pack(0, self.array.lists, stream)
         self._lower_tombstones(self._read(stream).tombstones)
         return freed
 
@@ -622,7 +622,7 @@ class ChainStore:
             with suppress(MemoryError):
                 self._replace(array.slots, array.keys, Cause.ERASED, stream, nodes=array.pool.capacity)
                 return
-        self._flush_all(stream)
+        self._pack_all(stream)
 
 
 class _TakeBack:

@@ -101,6 +101,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...atomic_file import sync_folder
 from ...errors import CorruptFile, DtypeError, PathError, is_lack_of_room, refused_by_system
 from ...runtime.memory import bytes_at
 
@@ -652,7 +653,8 @@ class TableFile:
         else:
             _refuse_more_names(self.path.stat(), self.path)
             self._name.replace(self.path)
-        _flush_folder(self.path.parent)
+        with suppress(OSError):  # the commit counts, even where a loss of power may take the new name
+            sync_folder(self.path.parent)
 
     def _sequence(self) -> int:
         """That of the last commit; -1 before the first one."""
@@ -838,7 +840,8 @@ class _Journal:
         if not is_ours:
             _write_at(self._handle, opening.packed(), 0)
             os.fsync(self._handle)
-            _flush_folder(path.parent)
+            with suppress(OSError):  # without that, a loss of power may take the name
+                sync_folder(path.parent)
         records = list(_records_in(content, self._opening, sizes)) if is_ours else []
         self._end_and_count = _end_of(records), len(records)
 
@@ -939,16 +942,3 @@ def _write_at(handle: int, content: bytes | memoryview, at: int) -> None:
     done = 0
     while done < len(view):
         done += os.pwrite(handle, view[done : done + (1 << 30)], at + done)
-
-
-def _flush_folder(folder: Path) -> None:
-    """Have a new name survive a loss of power, if the file system can."""
-    try:
-        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    except PermissionError:  # who may write to a folder need not be able to read it
-        return
-    try:
-        with suppress(OSError):
-            os.fsync(handle)
-    finally:
-        os.close(handle)

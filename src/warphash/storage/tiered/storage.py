@@ -13,7 +13,7 @@ under the table's lock.
 Rules
 1. Every key of the cache is at home.
 2. A value in the cache is newer than that at home, or the same. With write-through, it is the same between two verbs.
-3. So clearing the cache loses no key; and no value, behind a flush.
+3. So clearing the cache loses no key; and no value, behind a write-back.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CACHE_SHARE = 10
 
 _FEWEST_CACHED = 1024
 _LOG_SHARE = 4
-"""A cache with a quarter of its pairs in the log of changes is flushed."""
+"""A cache with a quarter of its pairs in the log of changes is written back."""
 
 
 def make_storage(
@@ -135,7 +135,7 @@ class TieredStorage:
             tiers.cache.forget_candidates()
             return
         try:
-            self._writing.flush(tiers, stream)
+            self._writing.write_back(tiers, stream)
         except (MemoryError, TableFull):
             tiers.cache.forget_candidates()
         else:
@@ -184,7 +184,7 @@ class TieredStorage:
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
         self._begin(stream)
         tiers, cache = self._tiers, self._tiers.cache
-        self._writing.flush(tiers, stream)
+        self._writing.write_back(tiers, stream)
         with tiers.changing(tiers.finish_without_cache):
             tiers.home.erase(keys, n, flags, stream)
             if cache.size:

@@ -112,15 +112,15 @@ class TieredStore:
     def is_committed(self) -> bool:
         """Whether the file of the home holds the table as it is."""
         home: Any = self._home
-        return self._writing.is_flushed and bool(home.is_committed)
+        return self._writing.is_written_back and bool(home.is_committed)
 
-    def flush(self, stream: Any = None) -> None:
+    def write_back(self, stream: Any = None) -> None:
         """Have the home hold all values."""
         self._tiers.home.check_process()
-        self._writing.flush(self._tiers, stream)
+        self._writing.write_back(self._tiers, stream)
 
     def commit(self, description: dict[str, Any]) -> None:
         """Have the home hold all values, and its file hold the home."""
-        self.flush()
+        self.write_back()
         home: Any = self._home
         home.commit(description)

@@ -4,12 +4,12 @@ The home has every key, always. The cache has some of them.
 
 - Write-through: the home is updated first. Then the pairs of the batch that are in the cache get the values that the
   home has now. Where that fails, or is interrupted, the cache is cleared: nothing is lost by that.
-- Write-back: a pair in the cache is updated there alone. A log has the keys of such pairs since the last flush, which
-  brings their values home. The other pairs are updated at home. The two parts of a batch have no key in common, and
+- Write-back: a pair in the cache is updated there alone. A log has their keys until `write_back` brings
+  their values home. The other pairs are updated at home. The two parts of a batch have no key in common, and
   each is a transaction of its own. If there is no memory for the second one, the cache gets back what it had.
 
-An erase goes to both tiers: of a table with write-back, behind a flush, so that the cache may be cleared if the second
-step fails.
+An erase goes to both tiers: of a table with write-back, behind `write_back`, so that the cache may be cleared if the
+second step fails.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ class Writing(Protocol):
     """One of the two ways."""
 
     @property
-    def is_flushed(self) -> bool:
+    def is_written_back(self) -> bool:
         """The home has all values."""
 
     def update(self, tiers: Tiers, batch: Batch) -> None:
         """As `Storage.update`. No candidate waits for the cache."""
 
-    def flush(self, tiers: Tiers, stream: Any) -> None:
-        """Have the home hold all values."""
+    def write_back(self, tiers: Tiers, stream: Any) -> None:
+        """Write the values that have changed in the cache to the home."""
 
     def forget(self) -> None:
         """Both tiers were cleared."""
@@ -92,7 +92,7 @@ class Writing(Protocol):
 class WriteThrough:
     """Every value is at home when the update returns."""
 
-    is_flushed = True
+    is_written_back = True
 
     def update(self, tiers: Tiers, batch: Batch) -> None:
         """As `Writing.update`."""
@@ -114,8 +114,8 @@ class WriteThrough:
         if hits.part.n:
             tiers.cache.storage.update(hits.batch(Op.REPLACE, stream))
 
-    def flush(self, tiers: Tiers, stream: Any) -> None:
-        """As `Writing.flush`: the home has them."""
+    def write_back(self, tiers: Tiers, stream: Any) -> None:
+        """As `Writing.write_back`: the home has them."""
 
     def forget(self) -> None:
         """As `Writing.forget`."""
@@ -126,12 +126,12 @@ class WriteThrough:
 
 
 class WriteBack:
-    """Values of pairs in the cache come home with a flush.
+    """Values that change in the cache are written to the home later.
 
     Parameters
     ----------
     log_keys
-        Keys in the log at which a batch flushes first.
+        Keys in the log at which a batch writes back first.
     """
 
     def __init__(self, log_keys: int) -> None:
@@ -139,7 +139,7 @@ class WriteBack:
         self._log: tuple[Buffer, int] | None = None  # the keys, and how many
 
     @property
-    def is_flushed(self) -> bool:
+    def is_written_back(self) -> bool:
         """As of `Writing`."""
         return self._log is None
 
@@ -183,7 +183,7 @@ class WriteBack:
         """Enter keys into the log, before their values change."""
         engine, width, n = tiers.engine, tiers.key_bytes, hits.part.n
         if self._log is not None and self._log[1] + n > self._log_keys:
-            self.flush(tiers, stream)
+            self.write_back(tiers, stream)
         log, logged = (None, 0) if self._log is None else self._log
         if log is None or log.nbytes < (logged + n) * width:
             larger = engine.allocate(max(logged + n, min(2 * logged, self._log_keys)) * width, stream)
@@ -193,8 +193,8 @@ class WriteBack:
         engine.copy(log.ptr + logged * width, hits.keys.ptr, n * width, stream)
         self._log = log, logged + n
 
-    def flush(self, tiers: Tiers, stream: Any) -> None:
-        """As `Writing.flush`. If it stops half way, the log stays, and the next flush does all of it."""
+    def write_back(self, tiers: Tiers, stream: Any) -> None:
+        """As `Writing.write_back`. If it stops half way, the log stays, and the next call does all of it."""
         if self._log is None:
             return
         log, n = self._log
