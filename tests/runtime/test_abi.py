@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import platform
-import re
+import runpy
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from warphash.runtime.cuda import nvrtc
 from warphash.runtime.source import amalgamate, kernel_root
 from warphash.storage.batch_order import ordering, parts
 from warphash.storage.chains import node_pool
+from warphash.storage.hash_constants import HASHES
 from warphash.storage.quotient import array as quotient
 from warphash.storage.quotient import few, passes, route
 from warphash.storage.two_level import array as two_level
@@ -37,35 +39,24 @@ ENTRIES = {
     "two_level": "two_level/cpu/entries.cuh",
     "quotient": "quotient/cpu/entries.cuh",
 }
-REPORTS = {"CountLine", "SignalLine", "Report", "FewReport"}
-"""Structures that kernels write, and are not given."""
-
 KERNELS, LAB = Path(str(kernel_root())), Path(str(kernel_root("warphash.lab")))
-HEADERS = {**dict.fromkeys(KERNELS.rglob("abi.cuh"), abi), LAB / "abi.cuh": ceilings}
-"""All headers of what kernels are given, and the module that mirrors each."""
+SCRIPT: dict[str, Any] = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "generate_abi.py"))
+HEADERS: dict[str, list[Any]] = SCRIPT["declarations"](KERNELS, LAB)
+"""What all headers of what kernels are given declare, as the script reads them."""
 
-INCLUDES = "".join(f'#include "{path.relative_to(LAB if LAB in path.parents else KERNELS)}"\n' for path in HEADERS)
-
-_STRUCT = re.compile(r"^struct (\w+)(?: : (\w+))? \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
-_FIELD = re.compile(r"^  u64 (\w+)(?:\[.*\])?;", re.MULTILINE)
+INCLUDES = "".join(f'#include "{header}"\n' for header in HEADERS)
 
 
-def declared(header: Path) -> dict[str, tuple[str, list[str]]]:
-    """The structures of a header that kernels are given: name to base, if there is one, and the fields of its own."""
-    found = {}
-    for name, base, body in _STRUCT.findall(header.read_text(encoding="utf-8")):
-        if name not in REPORTS and "using" not in body:
-            fields = _FIELD.findall(body)
-            assert body.count(";") - sum(line.partition("//")[2].count(";") for line in body.splitlines()) == len(
-                fields
-            )
-            found[name] = base, fields
-    return found
+def declared(kind: str) -> list[Any]:
+    """The declarations of a kind that Python has, too: ``Constant``, ``Enum`` or ``Structure``."""
+    return [
+        one for of in HEADERS.values() for one in of if isinstance(one, SCRIPT[kind]) and SCRIPT["is_mirrored"](one)
+    ]
 
 
 def mirrored() -> dict[str, type[ctypes.Structure]]:
-    """All structures that kernels are given, by name."""
-    return {name: getattr(module, name) for header, module in HEADERS.items() for name in declared(header)}
+    """All structures that kernels are given, by name. The laboratory's are no part of ``abi.py``."""
+    return {one.name: getattr(abi, one.name, None) or getattr(ceilings, one.name) for one in declared("Structure")}
 
 
 def structures() -> dict[str, int]:
@@ -100,7 +91,6 @@ def report() -> dict[str, int]:
         **{f"offsetof(CountLine, {name})": 8 * word for word, name in enumerate(counts)},
         "offsetof(CountLine, placed)": 8 * len(counts),
         "sizeof(CountLine)": 64,
-        "kReportLines": abi.REPORT_LINES,
         "sizeof(FewReport)": 8 * abi.FEW_REPORT_WORDS,
         "offsetof(FewReport, adopted)": 8 * few.ADOPTED,
         "offsetof(FewReport, added)": 8 * (few.ADOPTED - 1),
@@ -109,13 +99,17 @@ def report() -> dict[str, int]:
 
 def constants() -> dict[str, int]:
     return {
-        "kMaxHashes": abi.MAX_HASHES,
-        "kMostSubtables": abi.MOST_SUBTABLES,
-        "kDisplacedCapacity": abi.DISPLACED_CAPACITY,
-        **{f"k{op.name.title()}": op for op in abi.Op},
-        **{f"k{operation.name.title()}Key": operation for operation in abi.Operation},
-        **{f"k{flag.name.title()}": flag for flag in abi.Flag},
+        **{constant.name: getattr(abi, SCRIPT["upper"](constant.name)) for constant in declared("Constant")},
+        **{
+            header_name: getattr(abi, enum.name)[name]
+            for enum in declared("Enum")
+            for header_name, name in zip(enum.members, SCRIPT["members_of"](enum), strict=True)
+        },
         **{f"k{name.title()}": number for number, name in enumerate(COORDINATIONS)},
+        **{f"k{name.title()}": number for number, name in enumerate(HASHES)},
+        "kUnsigned": abi.kind_of(np.dtype("u1")) & 0xFF,
+        "kSigned": abi.kind_of(np.dtype("i1")) & 0xFF,
+        "kFloat": abi.kind_of(np.dtype("f4")) & 0xFF,
     }
 
 
@@ -224,28 +218,6 @@ def test_structures_and_constants(tmp_path: Path) -> None:
     assert differences(INCLUDES, {**structures(), **report(), **constants()}, tmp_path) == {}
 
 
-@pytest.mark.parametrize("header", HEADERS, ids=lambda path: path.parent.name)
-def test_every_field_is_mirrored(header: Path) -> None:
-    structures = declared(header)
-    assert structures
-    for name, (base, fields) in structures.items():
-        mirror = getattr(HEADERS[header], name)
-        assert mirror.__base__.__name__ == (base or "Structure")
-        assert [field for field, *_ in mirror._fields_] == fields
-
-
-def test_every_mirror_is_declared() -> None:
-    for module in set(HEADERS.values()):
-        mirrors = {name for name, value in vars(module).items() if isinstance(value, type(ctypes.Structure))}
-        assert mirrors <= set(mirrored())
-
-
-def test_two_fields_of_a_structure_have_two_names() -> None:
-    for structure in mirrored().values():
-        names = fields_of(structure)
-        assert len(names) == len(set(names))
-
-
 @pytest.mark.skipif(not nvrtc.installed(), reason="NVRTC is not installed")
 def test_nvrtc_lays_out_structures_as_the_host_does() -> None:
     asserted = "".join(f"static_assert({expression} == {value});\n" for expression, value in structures().items())
@@ -278,6 +250,17 @@ def test_tiles_of_passes(tmp_path: Path) -> None:
 def test_updates_of_few_elements(tmp_path: Path) -> None:
     text = '#define WARPHASH_EMULATED 1\n#include "quotient/gpu/few.cuh"\n'
     assert differences(text, {"kMostFew": route.SPARE_ELEMENTS}, tmp_path) == {}
+
+
+def test_comparisons(tmp_path: Path) -> None:
+    names = {comparison: "k" + comparison.name.title().replace("_", "") for comparison in abi.Comparison}
+    text = '#define WARPHASH_EMULATED 1\n#include "bounded/bounded.cuh"\n'
+    assert differences(text, {name: comparison for comparison, name in names.items()}, tmp_path) == {}
+
+
+def test_lists_of_ranges(tmp_path: Path) -> None:
+    text = '#define WARPHASH_EMULATED 1\n#include "quotient/crowds.cuh"\n'
+    assert differences(text, {"2 * sizeof(u32) + sizeof(Crowd)": abi.RANGE_LISTS_BYTES}, tmp_path) == {}
 
 
 @pytest.mark.parametrize("family", ENTRIES)

@@ -4,6 +4,7 @@
 
 namespace warphash {
 
+// A table of buckets, with the parameters of its design.
 struct BucketTable : Table {
   u64 early_exit;   // 1: find stops at a bucket that was never full
   u64 chain_limit;  // cuckoo: evictions before a key is given up
@@ -12,8 +13,10 @@ struct BucketTable : Table {
   u64 probe_limit;  // linear probing: buckets in a row that a key may be in
 };
 
+// The bucket that a key is placed in: the first with a free slot, or the one with the fewest keys.
 enum Placement : u64 { kFirst = 0, kLeastLoaded = 1 };
 
+// An operation on a table of buckets.
 struct BucketBatch : InsertBatch {
   u64 source_slots;    // migrate: address of the slots of another table
   u64 source_buckets;  // and how many of its hashed buckets begin there
@@ -22,7 +25,7 @@ struct BucketBatch : InsertBatch {
   u64 adopts;          // one block: 1: pairs that find no slot become displaced pairs
 };
 
-// The build of a table (buckets/cpu/build.cuh).
+// The build of a table of buckets on a CPU (buckets/cpu/build.cuh).
 struct BuildBatch : Launch {
   u64 keys;            // Word per element
   u64 values;          // Word per element

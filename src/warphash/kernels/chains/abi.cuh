@@ -4,12 +4,14 @@
 
 namespace warphash {
 
+// A table of lists, with its pool of nodes.
 struct ChainTable : Table {
   u64 pool;        // address of a Pool (chains/slab_allocator.cuh)
   u64 pool_units;  // address of the units of a pool that has one super block, or 0
   u64 tails;       // where keys repeat: address of a u32 for each list (chains/append.cuh)
 };
 
+// An operation on a table of lists.
 struct ChainBatch : Batch {
   u64 operations;      // execute: Operation per element, u8
   u64 offsets;         // find_all: u64 per element, and one more: where its values begin in out_values
@@ -19,7 +21,7 @@ struct ChainBatch : Batch {
   u64 source_pool;     // and the address of its Pool
 };
 
-// Slabs taken and given back without a table (chains/slabs.cuh).
+// Slabs that are taken or given back without a table (chains/slabs.cuh).
 struct SlabBatch : Launch {
   u64 addresses;  // of slabs
 };

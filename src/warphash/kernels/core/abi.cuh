@@ -1,4 +1,5 @@
-// What every kernel is given: a table and a batch, by value. runtime/abi.py mirrors these structures field by field.
+// What every kernel is given: a table and a batch, by value. scripts/generate_abi.py writes the Python side of all
+// abi.cuh into runtime/abi.py. A comment ahead of a declaration, or behind a field, becomes a docstring there.
 //
 // Layout. Every field is one 64-bit word, addresses included, and 0 means "none" for an address. So g++, nvcc and NVRTC
 // agree on the layout without a rule about padding. A structure that derives from another begins with the fields of its
@@ -11,11 +12,16 @@
 
 namespace warphash {
 
+// Hash functions a table can have. `multiplier` and `addend` hold one constant each.
 constexpr u32 kMaxHashes = 4;
+
+// Subtables a table can have (subtables/lines.cuh). Arrays of one more have the reserved buckets last.
 constexpr u32 kMostSubtables = 8;
+
+// Pairs that InsertBatch::displaced holds: more than the chains any device has in flight when the first one fails.
 constexpr u64 kDisplacedCapacity = 1ull << 20;
 
-// A table whose buckets lie in one array.
+// A table whose buckets lie in one array: its address, its size and its hash constants.
 struct Table {
   u64 slots;                   // address of (buckets + reserved buckets) * slots_per_bucket slots
   u64 buckets;                 // hashed buckets; the reserved buckets (core/slot.cuh) follow
@@ -25,9 +31,10 @@ struct Table {
   u64 addend[kMaxHashes];
 };
 
+// The family that hash functions are drawn from.
 enum Family : u64 { kMixer = 0, kUniversal = 1 };
 
-// What the schedules (core/cpu, core/gpu) take of any batch.
+// What the schedules (core/cpu, core/gpu) take of any batch: how many elements, or a list of them.
 struct Launch {
   u64 n;             // elements that this launch walks over, at most 2^31
   u64 indices;       // u32 list: element i is indices[i], for i < *count
@@ -37,7 +44,7 @@ struct Launch {
   u64 count_probes;  // 1: sum the buckets read into CountLine::probes
 };
 
-// An operation on the keys of a table (core/bulk.cuh).
+// An operation on the keys of a table: its arrays, and what becomes of values (core/bulk.cuh).
 struct Batch : Launch {
   u64 keys;           // Word per element
   u64 values;         // Word per element
@@ -51,7 +58,7 @@ struct Batch : Launch {
   u64 kind;           // Kind: how the bits of a value are read
 };
 
-// An operation that may add keys by settle, claim and place (core/insert.cuh).
+// An operation that may add keys by settle, claim and place: its scratch memory (core/insert.cuh).
 struct InsertBatch : Batch {
   u64 leftover;    // u32 list, its length in Report::leftover
   u64 claims;      // u32 array of claim_mask + 1 words, all ones
@@ -72,6 +79,7 @@ struct PartitionBatch : Launch {
   u64 part_shift;  // logarithm of the buckets of a part
 };
 
+// Lines of counts in a report, and as many of signals, which the threads of a launch share (core/report.cuh).
 constexpr u64 kReportLines = 32;
 
 // Counts of some of the threads (core/report.cuh).
@@ -89,6 +97,7 @@ struct SignalLine {
   u64 unused[7];
 };
 
+// What the kernels of one bulk operation count: a line of lengths, then lines of counts, then lines of signals.
 struct Report {
   u64 leftover;   // elements that settle could not decide
   u64 winners;    // of these, the one per key that is to be placed
@@ -102,12 +111,14 @@ struct Report {
 
 // What becomes of the value of a key that is there already.
 enum Op : u64 { kKeep = 0, kReplace, kAdd, kMin, kMax, kOr, kAnd, kXor };
+
 // How the bits of a value are read by an Op: class in the low byte, width in bits above it.
 enum Kind : u64 { kUnsigned = 0, kSigned = 1, kFloat = 2 };
 
 // What an element of a mixed batch does (chains/execute.cuh, tickets/execute.cuh).
 enum Operation : u8 { kFindKey = 0, kInsertKey, kAssignKey, kEraseKey };
 
+// What an update did for one element.
 enum Flag : u8 { kPresent = 0, kChanged = 1, kUnplaced = 2 };
 
 }  // namespace warphash

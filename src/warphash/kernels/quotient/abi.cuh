@@ -4,6 +4,7 @@
 
 namespace warphash {
 
+// A quotient table: how its buckets form ranges, and what a batch keeps of each range.
 // `slots` is the address of the buckets, of 64 bytes each (quotient/bucket.cuh).
 struct QuotientTable : Table {
   u64 ranges;         // of range_buckets buckets each
@@ -14,6 +15,7 @@ struct QuotientTable : Table {
                       // (quotient/gpu/locked.cuh)
 };
 
+// An operation on a quotient table.
 struct QuotientBatch : Batch {
   u64 brought;  // Brought per element, or the hash of each key to erase, in the order of ranges
   u64 numbers;  // u32 per element of `brought`: its number in the batch; 0 if flags go in the order of `brought`
@@ -29,7 +31,8 @@ struct QuotientBatch : Batch {
                      // build_some: 0 for a sample of the elements
 };
 
-// What take_over reads (quotient/gpu/take_over.cuh): the buckets of another table with the same hash constants.
+// The buckets of a quotient table that another one takes over (quotient/gpu/take_over.cuh).
+// The two have the same hash constants.
 struct TakeOverBatch : QuotientBatch {
   u64 source_slots;          // their address
   u64 source_buckets;        // their number

@@ -4,6 +4,7 @@
 
 namespace warphash {
 
+// Random words of a hash function of strings.
 constexpr int kStringSecrets = 6;
 
 // Where the bytes of a string are. kNullLength and kFreeLength are lengths of no string.

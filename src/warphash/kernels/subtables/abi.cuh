@@ -4,6 +4,7 @@
 
 namespace warphash {
 
+// Several subtables, each with a size of its own, and the routing of keys among them.
 // The last element of an array of kMostSubtables + 1 is that of the reserved buckets (subtables/lines.cuh).
 struct SubtableTable {
   u64 subtables;              // in use, 2 to kMostSubtables
@@ -28,6 +29,7 @@ struct SubtableTable {
 // (subtables/gpu/warp_insert.cuh).
 enum Coordination : u64 { kLanes = 0, kVoter = 1, kSpin = 2 };
 
+// An operation on subtables.
 struct SubtableBatch : InsertBatch {
   u64 displaced_values;  // values of the pairs in `displaced`
   u64 spare_values;      // place: a value's room for each element, where values are no words

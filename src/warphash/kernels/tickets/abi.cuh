@@ -4,6 +4,7 @@
 
 namespace warphash {
 
+// A table with a ticket board.
 // `buckets` are the slots, a prime number; there are no reserved buckets.
 struct TicketTable : Table {
   u64 board;          // address of the ticket board (tickets/ticket_board.cuh)
@@ -18,6 +19,7 @@ struct TicketTable : Table {
   u64 version_mask;   // one less than their number, a power of two
 };
 
+// An operation on a table with a ticket board.
 struct TicketBatch : InsertBatch {
   u64 operations;    // execute: Operation per element, u8
   u64 source_slots;  // relocate: address of the slots of another table

@@ -4,6 +4,7 @@
 
 namespace warphash {
 
+// A two-level table: a directory, and what its placements may try.
 // `slots` is used by scans alone: a bucket's slots lie where the directory says.
 struct TwoLevelTable : Table {
   u64 directory;    // address of a Range for each bucket (two_level/ranges.cuh)
@@ -13,6 +14,7 @@ struct TwoLevelTable : Table {
   u64 seed_limit;   // sets of seeds that a placement tries
 };
 
+// An operation on a two-level table.
 struct TwoLevelBatch : InsertBatch {
   u64 chain;          // u32 per element: the next element of the same bucket
   u64 touched;        // u32 list of buckets

@@ -4,7 +4,7 @@
 
 namespace warphash {
 
-// A batch that is one launch, but for elements that it leaves (quotient/gpu/locked.cuh, quotient/gpu/erase.cuh).
+// A batch for a quotient table that is one launch, but for elements that it leaves (quotient/gpu/locked.cuh, quotient/gpu/erase.cuh).
 struct OneLaunchBatch : QuotientBatch {
   u64 left_out;  // u32 list of the elements that are left to the ranges, its length in Report::leftover
 };
@@ -15,7 +15,7 @@ struct FewReport {
   u64 adopted;  // pairs that the table has adopted
 };
 
-// An update of few elements, which leaves none. `report` is a FewReport.
+// An update of few elements of a quotient table, which leaves none. `report` is a FewReport.
 struct FewBatch : OneLaunchBatch {
   u64 adopted_keys;    // Word per adopted pair; 0 to adopt none. Otherwise every element has a flag
   u64 adopted_values;  // Word per adopted pair
