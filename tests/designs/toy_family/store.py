@@ -36,10 +36,8 @@ class ToyRemedy:
     def leave(self, slots: ArraySlots[ToyArray], batch: Batch) -> bool:
         return False
 
-    def launch(
-        self, slots: ArraySlots[ToyArray], batch: Batch, state: ArrayState[ToyArray], listed: Listed | None
-    ) -> Outcome:
-        return state.array.update(batch, count_probes=slots.options.counts_probes, listed=listed)
+    def launch(self, slots: ArraySlots[ToyArray], batch: Batch, listed: Listed | None) -> Outcome:
+        return slots.array.update(batch, count_probes=slots.options.counts_probes, listed=listed)
 
     def make_room(self, slots: ArraySlots[ToyArray], update: Transaction[ToyArray], missing: int) -> None:
         slots.move_for(update, missing, slots.slots)

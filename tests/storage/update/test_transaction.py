@@ -126,7 +126,9 @@ def do(
     **options: bool,
 ) -> None:
     batch = given.batch
-    update = Transaction(store, batch, undo, lambda state, listed: state.array.update(batch, listed), **options)
+    update = Transaction(
+        store, batch, undo, lambda store, batch, listed: store.state.array.update(batch, listed), **options
+    )
     update.do(begin)
 
 
@@ -179,9 +181,9 @@ def test_displaced_pairs_of_the_batch_go_and_the_others_stay() -> None:
     displaced = Pairs(np.array([2, 77], np.uint64), np.array([10, 70], np.uint64))
     batch = given.batch
 
-    def launch(state: ArrayState[Array], listed: Listed | None) -> Outcome:
-        outcome = state.array.update(batch, listed)
-        del state.array.pairs[2]  # its slot goes to a key that has lost its own
+    def launch(store: Store, batch: Batch, listed: Listed | None) -> Outcome:
+        outcome = store.state.array.update(batch, listed)
+        del store.state.array.pairs[2]  # its slot goes to a key that has lost its own
         store.state = store.state._replace(displaced=displaced)
         return outcome._replace(displaced=2)
 

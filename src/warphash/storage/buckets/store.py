@@ -155,10 +155,10 @@ class BucketRemedy:
         slots.array.begin(batch, adopts=True)
         return True
 
-    def launch(self, slots: Slots, batch: Batch, state: ArrayState[BucketArray], listed: Listed | None) -> Outcome:
-        outcome = state.array.update(
+    def launch(self, slots: Slots, batch: Batch, listed: Listed | None) -> Outcome:
+        outcome = slots.state.array.update(
             batch,
-            fresh=not state.size and not state.tombstones,
+            fresh=not (slots.state.size or slots.state.tombstones),
             count_probes=slots.options.counts_probes,
             past_first=listed is not None and listed.past_first,
             listed=listed,

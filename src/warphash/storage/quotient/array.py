@@ -324,7 +324,7 @@ class QuotientArray:
 
     def is_one_launch(self, n: int) -> bool:
         """Whether an update of ``n`` elements is one launch that leaves none: nothing can stop it half way."""
-        return route.way_of_update(self._facts, n, is_blank=self._is_blank) is Way.FEW
+        return self._facts.on_gpu and route.way_of_update(self._facts, n, is_blank=self._is_blank) is Way.FEW
 
     def begin(
         self,

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from ...runtime.engine import KernelSpec
@@ -74,14 +73,8 @@ class QuotientRemedy:
         slots.array.begin(batch, adopts=True, goes_on=awaited > 0)
         return True
 
-    def launch(
-        self,
-        slots: ArraySlots[QuotientArray],
-        batch: Batch,
-        state: ArrayState[QuotientArray],
-        listed: Listed | None,
-    ) -> Outcome:
-        return state.array.update(batch, count_probes=slots.options.counts_probes, listed=listed)
+    def launch(self, slots: ArraySlots[QuotientArray], batch: Batch, listed: Listed | None) -> Outcome:
+        return slots.state.array.update(batch, count_probes=slots.options.counts_probes, listed=listed)
 
     def make_room(self, slots: ArraySlots[QuotientArray], update: Transaction[QuotientArray], missing: int) -> None:
         slots.move_for(update, missing, slots.slots)
@@ -114,4 +107,4 @@ class QuotientRemedy:
         at_keys, flags = engine.from_host(keys, stream), engine.allocate(n, stream)
         at_values = None if values is None else engine.from_host(values, stream)
         batch = Batch(at_keys.ptr, at_values.ptr if at_values else 0, n, flags=flags.ptr, stream=stream)
-        Transaction(slots, batch, None, partial(self.launch, slots, batch)).complete()
+        Transaction(slots, batch, None, self.launch).complete()

@@ -151,6 +151,7 @@ class TicketArray:
 
     def sibling(self, slots: int, seed: int, stream: Any = None) -> Self:
         """An array of the same kind with other hash constants, all of whose slots are free."""
+        self.check_process()
         return self._of_kind(self.memory, slots, seed, stream)
 
     def _of_kind(self, memory: SlotMemory, slots: int, seed: int, stream: Any) -> Self:
@@ -251,6 +252,7 @@ class TicketArray:
         """
         keeper = self._slots.keeper
         assert keeper is not None
+        keeper.check_process()
         found = self.engine.allocate(4 * min(n, _LOCATED_ELEMENTS), stream)
         images = []
         for at in range(0, n, _LOCATED_ELEMENTS):
@@ -409,6 +411,7 @@ class TicketArray:
         MemoryError
             Before a kernel is launched.
         """
+        self.check_process()
         self._close_access()
         walked, unique, stream = listed.n if listed else given.n, given.unique, given.stream
         if not walked:
@@ -509,6 +512,7 @@ class TicketArray:
         """
         if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
             return 0
+        self.check_process()
         self._close_access()
         self._mark_emptied(stream)
         report = self._reset_report(stream)

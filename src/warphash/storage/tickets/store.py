@@ -24,7 +24,7 @@ from ..batch import Batch, MixedBatch
 from ..giving_up import does_not_fit
 from ..listed import Listed, list_unplaced
 from ..resize_log import Cause
-from ..scratch import Elements, flags_at
+from ..scratch import flags_at
 from ..storage import Outcome, StoreOptions, TableKind
 from ..update.array_slots import ArraySlots, Remedy
 from ..update.transaction import ArrayState, Transaction, Undo
@@ -85,12 +85,12 @@ class TicketRemedy:
             return Undo(state, None)
         return Undo(state, array.snapshot(changes, stream)._replace(images=images))
 
-    def launch(
-        self, slots: ArraySlots[TicketArray], batch: Batch, state: ArrayState[TicketArray], listed: Listed | None
-    ) -> Outcome:
+    def launch(self, slots: ArraySlots[TicketArray], batch: Batch, listed: Listed | None) -> Outcome:
         new_share = 1.0 if batch.unique else slots.new_share
         counts = slots.options.counts_probes
-        return state.array.update(batch, size=state.size, new_share=new_share, count_probes=counts, listed=listed)
+        return slots.state.array.update(
+            batch, size=slots.state.size, new_share=new_share, count_probes=counts, listed=listed
+        )
 
     def make_room(self, slots: ArraySlots[TicketArray], update: Transaction[TicketArray], missing: int) -> None:
         """As `Remedy.make_room`: a larger array, or one in which the emptied slots of a file are free."""
@@ -114,19 +114,6 @@ class TicketStore(ArraySlots[TicketArray]):
     ) -> None:
         super().__init__(array, options, remedy, stream)
         self._committed: ArrayState[TicketArray] | None = None
-
-    # ---- updates; only one process may change a file
-    def update(self, batch: Batch) -> None:
-        self.check_process()
-        super().update(batch)
-
-    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
-        self.check_process()
-        super().erase(keys, n, flags, only, stream)
-
-    def rebuild(self, keys: int, stream: Any = None) -> None:
-        self.check_process()
-        super().rebuild(keys, stream)
 
     def clear(self, stream: Any = None) -> None:
         self.check_process()

@@ -76,14 +76,8 @@ class TwoLevelRemedy:
     def leave(self, slots: ArraySlots[TwoLevelArray], batch: Batch) -> bool:
         return False  # no update is one launch
 
-    def launch(
-        self,
-        slots: ArraySlots[TwoLevelArray],
-        batch: Batch,
-        state: ArrayState[TwoLevelArray],
-        listed: Listed | None,
-    ) -> Outcome:
-        return state.array.update(batch, count_probes=slots.options.counts_probes, listed=listed)
+    def launch(self, slots: ArraySlots[TwoLevelArray], batch: Batch, listed: Listed | None) -> Outcome:
+        return slots.state.array.update(batch, count_probes=slots.options.counts_probes, listed=listed)
 
     def make_room(self, slots: ArraySlots[TwoLevelArray], update: Transaction[TwoLevelArray], missing: int) -> None:
         """As `Remedy.make_room`: larger ranges for the buckets of the missing elements, or another array."""

@@ -136,7 +136,7 @@ class Remedy(Protocol[A]):
     def way_back(self, slots: ArraySlots[A], batch: Batch) -> Undo[A] | None:
         """The way back to the table before a batch that may fail by its size; None for any other batch."""
 
-    def launch(self, slots: ArraySlots[A], batch: Batch, state: ArrayState[A], listed: Listed | None) -> Outcome:
+    def launch(self, slots: ArraySlots[A], batch: Batch, listed: Listed | None) -> Outcome:
         """As `transaction.Launch`."""
 
     def make_room(self, slots: ArraySlots[A], update: Transaction[A], missing: int) -> None:
@@ -272,25 +272,26 @@ class ArraySlots(Generic[A]):
         fits = self.prepare(batch)
         if fits is None:
             return
-        self.finish(batch.stream)
-        if not fits and not self.state.size:
-            fits = not may_fail(self, batch)
-        if not (fits and self._leave(batch)):
-            self._do(batch)
+        if self.recovery.step is not None:
+            self.finish(batch.stream)
+        if self._leaves and (fits or not (self.state.size or may_fail(self, batch))) and self._leave(batch):
+            return
+        self._do(batch)
 
     def prepare(self, batch: Batch) -> bool | None:
         """Make the table as large as a batch needs, and do the batch if a build can: None if it is done.
 
         Otherwise, whether the batch fits though all of its keys were new. The memory may still be not cleared.
         """
-        self.end_updates(batch.stream)
+        if self.recovery.step is not None:
+            self.end_updates(batch.stream)
         fits = self.surely_fit(batch.n)
         slots = None if fits else self._slots_ahead(batch)
         done = slots is not None and self._is_grown_with(slots, batch)
         if slots is not None and not done:
             with suppress(MemoryError):  # the batch may fit all the same
                 self.replace(slots, Cause.BATCH, batch.stream)
-        if done or self._is_built(batch):
+        if done or (not self.state.size and self._is_built(batch)):
             self._keep_in_bounds(batch.stream)
             return None
         return fits
@@ -303,7 +304,7 @@ class ArraySlots(Generic[A]):
     def _is_built(self, batch: Batch) -> bool:
         """Do a batch for a table without keys in one build, if the family can: whether it is done."""
         array = self.state.array
-        if self.state.size or self.options.counts_probes or batch.op in COMBINING:
+        if self.options.counts_probes or batch.op in COMBINING:
             return False
         self.recovery.step = self._recover_later
         built = None
@@ -336,7 +337,7 @@ class ArraySlots(Generic[A]):
 
     def _leave(self, batch: Batch) -> bool:
         """Launch a batch, behind those that are awaited, and do not wait for it: whether that is done."""
-        if not self._leaves or batch.op in COMBINING or not self.state.array.is_one_launch(batch.n):
+        if batch.op in COMBINING or not self.state.array.is_one_launch(batch.n):
             return False
         state, step = self.state, self.recovery.step
         batch, _own_flags = with_flags(self.engine, batch)
@@ -365,7 +366,7 @@ class ArraySlots(Generic[A]):
         if copies:
             batch = copies.batch
         batch, _own_flags = with_flags(self.engine, batch)
-        undo, launch = self.remedy.way_back(self, batch), partial(self.remedy.launch, self, batch)
+        undo, launch = self.remedy.way_back(self, batch), self.remedy.launch
         at_once = batch.op in COMBINING and array.is_one_launch(batch.n)
         update = Transaction(self, batch, undo, launch, counts_probes=counts, at_once=at_once)
         two_rounds = copies is not None and self.design.has_two_rounds(self.parameters)

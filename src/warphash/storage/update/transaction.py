@@ -149,9 +149,9 @@ class ArrayStore(Protocol[A]):
         """Make the table whole after an update without a way back."""
 
 
-Launch = Callable[[ArrayState[A], Listed | None], Outcome]
-"""Launches the kernels of a batch for the elements in a list, or for all. Pairs that are left without a slot become
-`ArrayState.displaced`."""
+Launch = Callable[[Any, Batch, Listed | None], Outcome]
+"""Given a store, launches the kernels of a batch for the elements in a list, or for all. Pairs that are left without a
+slot become `ArrayState.displaced`."""
 
 
 class Transaction(Generic[A]):
@@ -198,7 +198,7 @@ class Transaction(Generic[A]):
         store: ArrayStore[A],
         batch: Batch,
         undo: Undo[A] | None,
-        launch: Launch[A],
+        launch: Launch,
         *,
         counts_probes: bool = False,
         at_once: bool = False,
@@ -251,7 +251,7 @@ class Transaction(Generic[A]):
         """
         store, batch = self._store, self.batch
         while True:
-            changed, self.n_displaced, unplaced, probes = self._launch(store.state, listed)
+            changed, self.n_displaced, unplaced, probes = self._launch(store, batch, listed)
             self.launched, self.attempts = True, self.attempts + 1
             array, size, tombstones, vouched, _, displaced = store.state
             store.state = ArrayState(array, size + changed, tombstones, vouched or batch.unique, 0, displaced)
