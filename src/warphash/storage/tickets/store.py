@@ -94,6 +94,7 @@ class TicketRemedy:
 
     def make_room(self, slots: ArraySlots[TicketArray], update: Transaction[TicketArray], missing: int) -> None:
         """As `Remedy.make_room`: a larger array, or one in which the emptied slots of a file are free."""
+        assert update.undo is not None, "a batch for which there were free slots has failed"
         slots.move_for(update, missing, slots.slots)
 
     def move(self, slots: ArraySlots[TicketArray], new: TicketArray, stream: Any) -> ArrayState[TicketArray] | None:
