@@ -116,6 +116,12 @@ def test_any_other_batch_gets_other_constants_and_more_slots_after_some_attempts
     assert remedy.tried == [(1000, 2), (1000, 3), (2000, 4)]
 
 
+def test_sets_of_constants_under_which_pairs_could_not_be_moved_count_as_tried() -> None:
+    made, remedy = slots_of(1000, 100)
+    made.move_for(update(attempts=2, tried=3), 5, 1000)
+    assert remedy.tried == [(2000, 2)]
+
+
 @pytest.mark.parametrize(
     ("missing", "unique", "tried", "fits"),
     [(1, True, 1, True), (2, True, 1, False), (500, False, 1, True), (1, True, 3, False), (0, False, 1, True)],

@@ -467,10 +467,11 @@ class ArraySlots(Generic[A]):
         """
         (array, size, *_), tried, batch = self.state, update.tried, update.batch
         grows, attempts, load_factor, *_ = self.options
-        if grows and (update.undo is not None or update.attempts >= attempts):
+        too_many = missing and size + (missing if batch.unique else 1) > slots
+        if grows and (update.undo is not None or too_many or max(update.attempts, tried) >= attempts):
             wanted = policies.slots_after_failure(size, missing, array.slots, load_factor)
             slots = self.slots_to_try(wanted, slots, missing, tried)
-        elif tried >= attempts or (missing and size + (missing if batch.unique else 1) > slots):
+        elif not grows and (too_many or tried >= attempts):
             raise does_not_fit(size + missing, slots, self.design.name, tried)
         self.replace(slots, Cause.NO_SLOT, batch.stream, rehashes=update.attempts > 1)
 
