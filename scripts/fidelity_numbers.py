@@ -15,9 +15,11 @@ several. A figure is a function there::
     dy10("profile efficiency of tw", "DyHash")   # all values of a line, by x
     dyalpha("dynamic time of tw", "DyHash", 0.4, "resize")   # a part of a time
     slab4.ratio("find 0", "cuckoo", "slab list")   # a ratio that the file has
+    sweep_size_hh("find 100", "two_level_cuckoo", 1000)   # a sweep: panel, design, x
 
-The panel and the series are as in ``results/h200/figures/NAME.json``. NumPy's rules hold between values, and `span`
-(least and most), `mean`, `median`, `min` and `max` take what they are given as one list.
+The panel and the series are as in ``results/h200/figures/NAME.json``, and those of a sweep as in
+``results/h200/NAME.json``. A value of a sweep is in million keys a second. NumPy's rules hold between values, and
+`span` (least and most), `mean`, `median`, `min` and `max` take what they are given as one list.
 
 A number that stands for itself has a source, too. It is one of these:
 
@@ -45,7 +47,7 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "fidelity.md"
 SOURCES = ROOT / "docs" / "fidelity.toml"
-FIGURES = ROOT / "results" / "h200" / "figures"
+RESULTS = ROOT / "results" / "h200"
 
 ROW = re.compile(r"^\| <a id=\"([^\"]+)\"></a>`[^`]+` \|.*\|$", re.M)
 NOTE = re.compile(r"^`([\w-]+)`: (?:.+\n)+", re.M)
@@ -75,7 +77,7 @@ class Figure:
         if line is None:
             raise KeyError(f"{self.name} has no line {series!r} in a panel {panel!r}")
         wanted = sorted(line) if x is None else [float(each) for each in np.atleast_1d(x)]
-        self.places.update([*wanted, float(record["keys"])])
+        self.places.update([*wanted, float(record.get("keys", 0))])
         self.places.update(_value(text) for text in NUMBER.findall(f"{panel} {series}"))
         values = [line[each] for each in wanted]
         return values[0] if np.isscalar(x) else np.array(values)
@@ -92,19 +94,21 @@ class Figure:
 
 @cache
 def _read(figure: str) -> tuple[dict[str, Any], dict[tuple[str, str, str], dict[float, float]]]:
-    """The file of a figure, and its values: by panel, series and part, then by x."""
-    record: dict[str, Any] = json.loads((FIGURES / f"{figure}.json").read_text(encoding="utf-8"))
+    """The file of a figure or a sweep, and its values: by panel, series and part, then by x."""
+    record: dict[str, Any] = json.loads(_files()[figure].read_text(encoding="utf-8"))
     lines: dict[tuple[str, str, str], dict[float, float]] = {}
     for point in record["points"]:
-        line = lines.setdefault((point["panel"], point["series"], point["part"]), {})
-        line[float(point["x"])] = point["value"]
+        line = lines.setdefault((point["panel"], point.get("series") or point["design"], point.get("part", "")), {})
+        line[float(point["x"])] = point["value"] if "value" in point else point["rate_per_s"] / 1e6
     return record, lines
 
 
 @cache
-def _measured() -> list[str]:
-    """The figures that have a file."""
-    return [path.stem for path in FIGURES.glob("*.json")]
+def _files() -> dict[str, Path]:
+    """The files of figures and sweeps, by the names that expressions have for them."""
+    return {
+        path.stem.replace("-", "_"): path for path in [*RESULTS.glob("figures/*.json"), *RESULTS.glob("sweep-*.json")]
+    }
 
 
 def _of_all(function: Any) -> Any:
@@ -198,7 +202,7 @@ def _replaced(
 
 def _checked(line: str, note: str, entry: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """A row and its paragraph with the numbers that the figures have now, and what is wrong with them as they are."""
-    figures = {name: Figure(name) for name in _measured()}
+    figures = {name: Figure(name) for name in _files()}
     texts = [("numbers", line, numbers_of_row(line)), ("note", note, list(NUMBER.finditer(_text_of(note))))]
     of_texts = [
         _listed(entry.get(key, [_value(number[0]) for number in numbers]), figures) for key, _, numbers in texts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from warphash.lab.data.datasets import hashed_line
 from warphash.lab.data.dynamic_sets import SETS, pairs_of
 from warphash.lab.figures.dynamic import Dynamic
 from warphash.lab.figures.failures import measure_failures
-from warphash.lab.figures.resizes import measure_resize
+from warphash.lab.figures.resizes import measure_resize, measure_wait
 
 LAB = Lab("cpu", repetitions=2)
 KEYS = workloads.make(20_000, "uint32", "uint32", seed=4)
@@ -45,6 +46,42 @@ def test_a_resize_that_loses_a_key_is_seen(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(HashMap, "erase", lambda self, keys: erase(self, np.append(keys, KEYS.keys[7]))[:-1])
     made = measure_resize(LAB, KEYS, Setting("linear_probing", {}), Dynamic(), up=False)
     assert made is not None and made.mismatches == 1
+
+
+@pytest.mark.parametrize("up", [True, False])
+@pytest.mark.parametrize("lab", [LAB, LabElsewhere("cpu")])
+def test_lookups_beside_a_resize_wait_and_are_right(lab: Lab, up: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch that resizes is held up, with the table's lock: a lookup waits as long."""
+    held_s = 0.05
+    verb = "insert" if up else "erase"
+    update = getattr(HashMap, verb)
+
+    def slowly(self: Any, keys: Any, *rest: Any, **options: Any) -> Any:
+        if len(keys) > 1:
+            return update(self, keys, *rest, **options)
+        self._lock.write(time.sleep, held_s)
+        return update(self, keys, *rest, **options)
+
+    monkeypatch.setattr(HashMap, verb, slowly)
+    made = measure_wait(lab, KEYS, Setting("dynamic_cuckoo", {}), Dynamic(0.4, 0.88), up=up)
+    assert made is not None and made.mismatches == 0
+    assert made.usual_s < held_s / 2 < made.longest_s
+
+
+def test_wrong_answers_beside_a_resize_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = HashMap.find
+
+    def forgetful(self: Any, keys: Any) -> Any:
+        values, found = find(self, keys)
+        found[3] = False
+        return values, found
+
+    monkeypatch.setattr(HashMap, "find", forgetful)
+    made = measure_wait(LAB, KEYS, Setting("dynamic_cuckoo", {}), Dynamic(0.4, 0.88), up=True)
+    assert made is not None and made.mismatches >= 100  # one of each call, and 50 calls before each resize
+    with pytest.raises(ZeroDivisionError):
+        monkeypatch.setattr(HashMap, "find", lambda *_: 1 // 0)
+        measure_wait(LAB, KEYS, Setting("dynamic_cuckoo", {}), Dynamic(0.4, 0.88), up=True)
 
 
 FAILURES: list[Any] = [

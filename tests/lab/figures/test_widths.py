@@ -8,7 +8,7 @@ import pytest
 from support.engines import missing
 from warphash import HashMap
 from warphash.lab.bench.runner import Lab, Setting
-from warphash.lab.figures.widths import VALUE_BYTES, measure_widths, rows_of
+from warphash.lab.figures.widths import MEASURES, VALUE_BYTES, measure_widths, rows_of
 
 SETTING = Setting("dynamic_cuckoo", {})
 
@@ -24,11 +24,11 @@ def test_no_two_rows_are_equal(nbytes: int) -> None:
 
 @pytest.mark.parametrize("key_bytes", VALUE_BYTES)
 def test_every_width_is_measured_and_right(key_bytes: int) -> None:
-    made = measure_widths(Lab("cpu", repetitions=1), SETTING, 0.8, 3000, key_bytes)
+    wanted = [name for name in MEASURES if name != "erase"]
+    made = measure_widths(Lab("cpu", repetitions=1), SETTING, 0.8, 3000, key_bytes, wanted)
     assert made.mismatches == 0
-    assert min(made.insert, made.hot_insert, made.present, made.absent) > 0
-    assert made.present_share is not None and made.absent_share is not None and made.erase is None
-    assert 0 < made.present_share < 1.2 and 0 < made.absent_share < 1.2
+    assert set(made.measured) == set(wanted) and min(made.measured.values()) > 0
+    assert made.measured["present_share"] < 1.2 and made.measured["absent_share"] < 1.2
 
 
 @pytest.mark.parametrize(("key_bytes", "value_bytes"), [(4, 8), (8, 4), (32, 8), (8, 64)])
@@ -37,17 +37,16 @@ def test_every_width_is_measured_and_right(key_bytes: int) -> None:
 def test_rows_of_stadium_are_measured_and_erased(key_bytes: int, value_bytes: int, memory: str) -> None:
     setting = Setting("stadium", {"memory": memory})
     lab = Lab("emulated", repetitions=1)
-    made = measure_widths(lab, setting, 0.85, 600, key_bytes, value_bytes=value_bytes, ceilings=False, erases=True)
+    made = measure_widths(lab, setting, 0.85, 600, key_bytes, ["present", "absent", "erase"], value_bytes=value_bytes)
     assert made.mismatches == 0
-    assert made.erase is not None and min(made.insert, made.present, made.absent, made.erase) > 0
-    assert made.present_share is made.absent_share is None
+    assert set(made.measured) == {"insert", "present", "absent", "erase"} and min(made.measured.values()) > 0
 
 
 def test_keys_that_are_not_erased_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     erase = HashMap.erase
     monkeypatch.setattr(HashMap, "erase", lambda self, keys: np.append(erase(self, keys[:-2]), [False, True]))
     setting = Setting("stadium", {})
-    made = measure_widths(Lab("cpu", repetitions=1), setting, 0.85, 500, 8, value_bytes=8, ceilings=False, erases=True)
+    made = measure_widths(Lab("cpu", repetitions=1), setting, 0.85, 500, 8, ["erase"], value_bytes=8)
     assert made.mismatches == 1 + 2  # an answer, and two pairs that are left
 
 
@@ -61,5 +60,5 @@ def test_wrong_answers_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         return values, found
 
     monkeypatch.setattr(HashMap, "find", off_by_one)
-    made = measure_widths(Lab("cpu", repetitions=1), SETTING, 0.8, 1000, 16)
+    made = measure_widths(Lab("cpu", repetitions=1), SETTING, 0.8, 1000, 16, ["present", "absent"])
     assert made.mismatches == 3  # a wrong value, and a wrong flag in each of the two finds

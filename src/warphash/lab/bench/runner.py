@@ -25,6 +25,8 @@ Array = npt.NDArray[Any]
 
 _ENOUGH_S = 0.2
 """Seconds after which no further run of an operation begins."""
+_LONG_S = 0.5
+"""Seconds of a first run that counts. It loads kernels, which takes some milliseconds."""
 _COUNTED = 1 << 20
 """Most keys whose probes are counted. So many give four digits of the mean."""
 _PIECE = 1 << 14
@@ -209,7 +211,7 @@ class Lab:
 
     @property
     def warms_up(self) -> bool:
-        """Whether each operation runs once untimed, because the first run loads the kernels."""
+        """Whether the first run of an operation counts only if it is long, because it loads the kernels."""
         return self.device != "cpu"
 
     def time(self, run: Callable[[], Any]) -> float:
@@ -233,7 +235,9 @@ class Lab:
         seconds: list[float] = []
         if self.warms_up:
             before()
-            self.time(run)
+            first = self.time(run)
+            if first >= _LONG_S:
+                return [first]
         while not seconds or (len(seconds) < self.repetitions and sum(seconds) < _ENOUGH_S):
             before()
             seconds.append(self.time(run))

@@ -1,7 +1,8 @@
 """Measure how much the ticket board and collaborating lanes gain: Stadium Hashing, section IV-B and Figure 18.
 
-Keys and values have 8 bytes each. One batch fills the table. Then finds look up as many keys, of which all or half are
-present. The finds search the same table with its ticket board and without it (``lab/kernels/boardless.cuh``).
+Keys and values have 8 bytes each. One batch fills the table. Then finds look up as many keys, or `MOST_ASKED` of them.
+All of these keys or half of them are present. The finds search the same table with its ticket board and without it
+(``lab/kernels/boardless.cuh``).
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ from ...storage.batch import Batch
 if TYPE_CHECKING:
     from ..bench.runner import Lab, Setting
 
-__all__ = ["BOARDLESS", "Boards", "Drawn", "Questions", "draw_boards", "measure_boards"]
+__all__ = ["BOARDLESS", "MOST_ASKED", "Boards", "Drawn", "Questions", "draw_boards", "measure_boards"]
 
 Array = npt.NDArray[np.uint64]
 
 BOARDLESS = KernelSpec("boardless", 0, 0, 0, header="boardless.cuh", package="warphash.lab")
 """The kernel of a find that reads no ticket."""
+
+MOST_ASKED = 1 << 26
+"""Keys of a find. So many have the rate of more, and the finds of 320 million keys over the bus would take minutes."""
 
 _STREAM = 0
 """The stream on which the clock records its events."""
@@ -72,19 +76,20 @@ class Drawn:
 
 
 def draw_boards(n: int, seed: int = 1) -> Drawn:
-    """Draw ``n`` keys of a table, and finds of as many keys."""
-    drawn = np.random.default_rng(seed).integers(0, (1 << 64) - 1, n + n // 2, np.uint64)  # never all ones
-    order = np.random.default_rng(seed).permutation(n)
+    """Draw ``n`` keys of a table, and finds of as many keys, or of `MOST_ASKED` keys."""
+    asked_n = min(n, MOST_ASKED)
+    drawn = np.random.default_rng(seed).integers(0, (1 << 64) - 1, n + asked_n // 2, np.uint64)  # never all ones
+    order = np.random.default_rng(seed).permutation(asked_n)
 
     def questions(present: int) -> Questions:
-        asked, there = np.concatenate([drawn[:present], drawn[n:][: n - present]])[order], order < present
+        asked, there = np.concatenate([drawn[:present], drawn[n:][: asked_n - present]])[order], order < present
         return Questions(asked, there, np.where(there, ~asked, np.uint64(0)))
 
-    return Drawn(drawn[:n], questions(n), questions(n - n // 2))
+    return Drawn(drawn[:n], questions(asked_n), questions(asked_n - asked_n // 2))
 
 
 def measure_boards(lab: Lab, drawn: Drawn, setting: Setting, load_factor: float, seed: int = 1) -> Boards:
-    """Fill a table in one batch, and find as many keys with and without the ticket board."""
+    """Fill a table in one batch, and find the drawn keys with and without the ticket board."""
     engine, n = engine_for(lab.device), len(drawn.keys)
     keys, values = engine.from_host(drawn.keys, _STREAM), engine.from_host(~drawn.keys, _STREAM)
     table: Any = HashMap(
@@ -107,17 +112,18 @@ def measure_boards(lab: Lab, drawn: Drawn, setting: Setting, load_factor: float,
         array.update(Batch(keys.ptr, values.ptr, n, unique=True, stream=_STREAM), size=0)
 
     insert_s = min(lab.timed(insert, empty))
-    out, flags = engine.allocate(8 * n, _STREAM), engine.allocate(n, _STREAM)
-    seconds: list[float] = []
+    asked_n = len(drawn.present.asked)
+    out, flags = engine.allocate(8 * asked_n, _STREAM), engine.allocate(asked_n, _STREAM)
+    rates: list[float] = []
     wrong = 0
     for finds in (drawn.present, drawn.half):
         questions = engine.from_host(finds.asked, _STREAM)
-        batch = TicketBatch(n=n, keys=questions.ptr, out_values=out.ptr, out_flags=flags.ptr)
+        batch = TicketBatch(n=asked_n, keys=questions.ptr, out_values=out.ptr, out_flags=flags.ptr)
         for program, entry in ((array.program, "find"), (engine.program(BOARDLESS), "find_unaided")):
-            find = partial(program.run, entry, array.table, batch, n, _STREAM)
-            seconds.append(min(lab.timed(find)))
-            answers = engine.to_host(out.ptr, np.uint64, n, _STREAM)
-            found = engine.to_host(flags.ptr, np.uint8, n, _STREAM)
+            find = partial(program.run, entry, array.table, batch, asked_n, _STREAM)
+            rates.append(asked_n / min(lab.timed(find)))
+            answers = engine.to_host(out.ptr, np.uint64, asked_n, _STREAM)
+            found = engine.to_host(flags.ptr, np.uint8, asked_n, _STREAM)
             wrong += int(((found != finds.there) | (answers != finds.answers)).sum())
-    present_s, unaided_present_s, half_s, unaided_half_s = seconds
-    return Boards(n / insert_s, n / present_s, n / half_s, n / unaided_present_s, n / unaided_half_s, wrong)
+    present, unaided_present, half, unaided_half = rates
+    return Boards(n / insert_s, present, half, unaided_present, unaided_half, wrong)

@@ -32,13 +32,13 @@ from .lossy import measure_lossy
 from .mixes import measure_mix
 from .profiles import OPERATIONS, Profile, measure_profile
 from .rejected import measure_orders, measure_sorted
-from .resizes import measure_resize
+from .resizes import measure_resize, measure_wait
 from .routing import measure_routing
 from .sectors import sectors_per_key
 from .slices import Operations, Slices, draw_operations, measure_slices
 from .tiers import measure_tiers
 from .traces import measure_contest, measure_trace
-from .widths import Widths, measure_widths
+from .widths import measure_widths
 
 __all__ = ["ACCESSES", "BUILDS", "EXPERIMENTS", "FEWEST_BUILDS", "PANEL_METRICS", "measured", "panel_metric"]
 
@@ -246,32 +246,33 @@ def _accesses(spot: _Spot) -> Points:
 
 
 def _widths(spot: _Spot) -> Points:
-    made = measure_widths(spot.lab, spot.setting, spot.load_factor, spot.n, int(spot.x), spot.seed)
-    for panel in spot.panels:
-        value = getattr(made, panel.removeprefix("wide ").replace(" ", "_"))
+    names = {panel: panel.removeprefix("wide ").replace(" ", "_") for panel in spot.panels}
+    made = measure_widths(spot.lab, spot.setting, spot.load_factor, spot.n, int(spot.x), names.values(), spot.seed)
+    for panel, name in names.items():
+        value = made.measured[name]
         yield spot.point(panel, value if panel_metric(panel) == "share" else value / 1e6), made.mismatches
 
 
 def _sizes(spot: _Spot) -> Points:
-    made: dict[tuple[int, int], Widths] = {}
+    panels: dict[tuple[int, int], list[str]] = {}
     for panel in spot.panels:
-        _, swept, metric = panel.split()
+        swept = panel.split()[1]
         widths = (int(spot.x), _OTHER_BYTES) if swept == "keys" else (_OTHER_BYTES, int(spot.x))
-        if widths not in made:
-            key_bytes, value_bytes = widths
-            made[widths] = measure_widths(
-                spot.lab,
-                spot.setting,
-                spot.load_factor,
-                spot.n,
-                key_bytes,
-                spot.seed,
-                value_bytes=value_bytes,
-                ceilings=False,
-                erases=True,
-            )
-        found = made[widths]
-        yield spot.point(panel, getattr(found, metric) / 1e6), found.mismatches
+        panels.setdefault(widths, []).append(panel)
+    for (key_bytes, value_bytes), its in panels.items():
+        wanted = [panel_metric(panel) for panel in its]
+        made = measure_widths(
+            spot.lab,
+            spot.setting,
+            spot.load_factor,
+            spot.n,
+            key_bytes,
+            wanted,
+            spot.seed,
+            value_bytes=value_bytes,
+        )
+        for panel, name in zip(its, wanted, strict=True):
+            yield spot.point(panel, made.measured[name] / 1e6), made.mismatches
 
 
 def _boards(spot: _Spot) -> Points:
@@ -325,22 +326,22 @@ def _chunks(spot: _Spot) -> Points:
 def _resizes(spot: _Spot) -> Points:
     shape = _shape(spot)
     for direction in ("up", "down"):
-        mine = [panel for panel in spot.panels if panel.split()[1] == direction]
-        if not mine:
-            continue
-        made = measure_resize(
-            spot.lab,
-            spot.workload,
-            spot.setting,
-            shape,
-            up=direction == "up",
-            by_insert=spot.series.rebuilds,
-            seed=spot.seed,
-        )
-        for panel in mine if made else ():
-            assert made is not None
-            value = made.moved / made.seconds / 1e6 if panel_metric(panel) == "moved" else made.seconds * 1e3
-            yield spot.point(panel, value), made.mismatches
+        metrics = {panel: panel_metric(panel) for panel in spot.panels if panel.split()[1] == direction}
+        common = spot.lab, spot.workload, spot.setting, shape
+        if {"moved", "stall"} & set(metrics.values()):
+            made = measure_resize(*common, up=direction == "up", by_insert=spot.series.rebuilds, seed=spot.seed)
+            if made:
+                values = {"moved": made.moved / made.seconds / 1e6, "stall": made.seconds * 1e3}
+                for panel, metric in metrics.items():
+                    if metric in values:
+                        yield spot.point(panel, values[metric]), made.mismatches
+        if {"wait", "usual"} & set(metrics.values()) and not spot.series.rebuilds:
+            waited = measure_wait(*common, up=direction == "up", seed=spot.seed)
+            if waited:
+                values = {"wait": waited.longest_s * 1e3, "usual": waited.usual_s * 1e3}
+                for panel, metric in metrics.items():
+                    if metric in values:
+                        yield spot.point(panel, values[metric]), waited.mismatches
 
 
 def _routing(spot: _Spot) -> Points:
@@ -456,6 +457,8 @@ PANEL_METRICS = {
     "resizes": "resizes so far",
     "moved": "million pairs moved per second",
     "stall": "milliseconds of the batch that resizes",
+    "wait": "milliseconds of the longest lookup of 1,000 keys beside a resize",
+    "usual": "milliseconds of a usual lookup of 1,000 keys",
     "build": "million pairs built per second",
     "insert": "million pairs inserted per second",
     "lookup": "million keys looked up per second",

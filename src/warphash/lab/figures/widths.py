@@ -7,7 +7,8 @@ two rows are equal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from ..data.workloads import random_keys
 if TYPE_CHECKING:
     from ..bench.runner import Lab, Setting
 
-__all__ = ["VALUE_BYTES", "Widths", "measure_widths", "rows_of"]
+__all__ = ["MEASURES", "VALUE_BYTES", "Widths", "measure_widths", "rows_of"]
 
 VALUE_BYTES = {4: 4, 8: 8, 16: 32, 32: 32, 64: 8, 128: 8}
 """Bytes of the values, by the bytes of the keys, where a figure sweeps the keys alone."""
@@ -27,31 +28,23 @@ VALUE_BYTES = {4: 4, 8: 8, 16: 32, 32: 32, 64: 8, 128: 8}
 
 @dataclass(frozen=True)
 class Widths:
-    """Rates per second of inserts, finds and erases, the finds' shares of the ceiling, and the wrong answers.
+    """Rates per second of operations, shares of the memory's ceiling, and the wrong answers.
 
     Attributes
     ----------
-    insert
-        Inserts of distinct keys into an empty table.
-    hot_insert
-        Inserts into an empty table, where every 20th pair has the same key.
-    present, absent
-        Finds of present keys and of absent keys.
-    present_share, absent_share
-        Shares of the memory's ceiling for these finds. The ceiling counts all that a find reads: buckets of keys,
-        words of guests, and the value. None if no ceiling was measured.
-    erase
-        Erases of all keys. None if they were not measured.
+    measured
+        By the name of `MEASURES`.
     """
 
-    insert: float
-    hot_insert: float
-    present: float
-    absent: float
-    present_share: float | None
-    absent_share: float | None
+    measured: dict[str, float]
     mismatches: int
-    erase: float | None = None
+
+
+MEASURES = ("insert", "hot_insert", "present", "absent", "present_share", "absent_share", "erase")
+"""``"insert"``: inserts of distinct keys into an empty table. ``"hot_insert"``: the same, where every 20th pair has one
+key. ``"present"``, ``"absent"``: finds of present keys and of absent keys. ``"present_share"``, ``"absent_share"``:
+shares of the memory's ceiling for these finds. The ceiling counts all that a find reads: buckets of keys, words of
+guests, and the value. ``"erase"``: erases of all keys."""
 
 
 def rows_of(numbers: Any, nbytes: int, seed: int, arrays: Any = np) -> Any:
@@ -69,22 +62,19 @@ def measure_widths(
     load_factor: float | None,
     n: int,
     key_bytes: int,
+    wanted: Collection[str],
     seed: int = 1,
     *,
     value_bytes: int | None = None,
-    ceilings: bool = True,
-    erases: bool = False,
 ) -> Widths:
     """Insert ``n`` pairs into an empty table in one batch. Then find ``n`` present keys, and ``n`` absent keys.
 
     Parameters
     ----------
+    wanted
+        Which of `MEASURES`. An insert always comes first.
     value_bytes
         `VALUE_BYTES` has the default.
-    ceilings
-        Measure the memory's ceilings, too.
-    erases
-        Erase all keys, too.
     """
     value_bytes = value_bytes or VALUE_BYTES[key_bytes]
     arrays = lab.arrays
@@ -99,17 +89,22 @@ def measure_widths(
     there = numbers[:n]
     keys, values = here(there, key_bytes), here(there, value_bytes)
     table = lab.built([keys[:1], values[:1]], setting, load_factor, capacity=n, seed=seed)
-    known = lab.memory if ceilings else None
     reads = reads_of(key_bytes, value_bytes, setting.design, table.stats().parameters)
-    hot = there.copy()
-    hot[::20] = hot[0]
-    hot_s = min(lab.timed(partial(table.insert, here(hot, key_bytes), values), before=table.clear))
-    wrong = int(len(table) != n - (n - 1) // 20)
-    insert_s = min(lab.timed(partial(table.insert, keys, values, assume_unique=True), before=table.clear))
+    measured: dict[str, float] = {}
+    wrong = 0
+    if "hot_insert" in wanted:
+        hot = there.copy()
+        hot[::20] = hot[0]
+        measured["hot_insert"] = n / min(
+            lab.timed(partial(table.insert, here(hot, key_bytes), values), before=table.clear)
+        )
+        wrong += int(len(table) != n - (n - 1) // 20)
+    measured["insert"] = n / min(lab.timed(partial(table.insert, keys, values, assume_unique=True), before=table.clear))
     wrong += int(len(table) != n)
-    rates: list[float] = []
-    shares: list[float | None] = []
-    for asked, found_share in ((there[::-1], 100), (numbers[n:], 0)):
+    for name, asked, found_share in (("present", there[::-1], 100), ("absent", numbers[n:], 0)):
+        share = f"{name}_share"
+        if not {name, share} & set(wanted):
+            continue
         questions = here(asked, key_bytes)
         got: list[Any] = []
         find_s = min(lab.timed(partial(_append, got, table, questions), got.clear))
@@ -117,25 +112,21 @@ def measure_widths(
         wrong += int((found != bool(found_share)).sum())
         if found_share:
             wrong += int((answers != rows(asked, value_bytes)).any(axis=1).sum())
-        rates.append(n / find_s)
-        share = None
-        if known is not None:
+        measured[name] = n / find_s
+        if share in wanted:
             read = lab.read_per_key(table, questions)
-            share = known.ratio(reads, table.nbytes, f"find {found_share}", rates[-1], *read)
-        shares.append(share)
-    widths = Widths(n / insert_s, n / hot_s, rates[0], rates[1], shares[0], shares[1], wrong)
-    if not erases:
-        return widths
-    flags: list[Any] = []
+            measured[share] = lab.memory.ratio(reads, table.nbytes, f"find {found_share}", measured[name], *read) or 0.0
+    if "erase" in wanted:
+        flags: list[Any] = []
 
-    def refill() -> None:
-        table.clear()
-        table.insert(keys, values, assume_unique=True)
-        flags.clear()
+        def refill() -> None:
+            table.clear()
+            table.insert(keys, values, assume_unique=True)
+            flags.clear()
 
-    erase_s = min(lab.timed(lambda: flags.append(table.erase(keys)), refill))
-    wrong += int((~flags[-1]).sum()) + len(table)
-    return replace(widths, mismatches=wrong, erase=n / erase_s)
+        measured["erase"] = n / min(lab.timed(lambda: flags.append(table.erase(keys)), refill))
+        wrong += int((~flags[-1]).sum()) + len(table)
+    return Widths(measured, wrong)
 
 
 def _append(got: list[Any], table: Any, questions: Any) -> None:

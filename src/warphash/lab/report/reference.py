@@ -42,6 +42,7 @@ _BENCHES = {
         "bench-dynamic_cuckoo-load80": "--data random --n 50000000 --load 0.8 --design dynamic_cuckoo",
         "bench-dynamic_cuckoo-load90": "--data random --n 50000000 --load 0.9 --design dynamic_cuckoo",
         "sweep-size": "--sweep size --keys uint64 --values uint64",
+        "sweep-size-hh": "--sweep size --keys uint64 --values uint64 --design two_level_cuckoo --load 0.35",
         "sweep-load": "--sweep load",
         "sweep-hits": "--sweep hits",
         "sweep-skew": "--sweep skew",
@@ -64,8 +65,6 @@ _KEYS = {
     2_000_000: ("dyroute", "dyvoter"),
     20_000_000: ("dy7",),
     10_000_000: ("dy10",),
-    8_000_000: ("stash18a",),
-    4_000_000: ("stash19b",),
 }
 """Most keys of figures: of one, or of all with a prefix of letters. Other figures have the number of their paper."""
 
