@@ -25,8 +25,6 @@ Array = npt.NDArray[Any]
 
 _ENOUGH_S = 0.2
 """Seconds after which no further run of an operation begins."""
-_LONG_S = 0.5
-"""Seconds of a first run that counts. It loads kernels, which takes some milliseconds."""
 _COUNTED = 1 << 20
 """Most keys whose probes are counted. So many give four digits of the mean."""
 _PIECE = 1 << 14
@@ -211,7 +209,7 @@ class Lab:
 
     @property
     def warms_up(self) -> bool:
-        """Whether the first run of an operation counts only if it is long, because it loads the kernels."""
+        """Whether each operation runs once untimed, because the first run loads the kernels."""
         return self.device != "cpu"
 
     def time(self, run: Callable[[], Any]) -> float:
@@ -230,14 +228,25 @@ class Lab:
         """Seconds from the start of the first run to the end of each run."""
         return self._clock.laps(runs)
 
-    def timed(self, run: Callable[[], None], before: Callable[[], None] = lambda: None) -> list[float]:
-        """Seconds of each run. ``before`` is called before each run and is not timed."""
+    def timed(
+        self,
+        run: Callable[[], None],
+        before: Callable[[], None] = lambda: None,
+        warm: Callable[[], None] | None = None,
+    ) -> list[float]:
+        """Seconds of each run.
+
+        Parameters
+        ----------
+        before
+            Called before each run, and not timed.
+        warm
+            Loads the kernels in less time than a whole run, which does so by default.
+        """
         seconds: list[float] = []
         if self.warms_up:
             before()
-            first = self.time(run)
-            if first >= _LONG_S:
-                return [first]
+            self.time(warm or run)
         while not seconds or (len(seconds) < self.repetitions and sum(seconds) < _ENOUGH_S):
             before()
             seconds.append(self.time(run))
