@@ -80,6 +80,13 @@ def test_a_program_is_noted_whenever_it_is_asked_for(engine: cuda.CudaEngine, mo
         assert source.headers == ("core/gpu/schedule.cuh", "rows/rows.cuh")
 
 
+def test_each_load_of_kernels_is_noted(engine: cuda.CudaEngine) -> None:
+    before = program_log.loads()
+    program = engine.load(toy.cubin(engine.arch))
+    assert program_log.loads() == before + 1
+    del program
+
+
 def test_device_that_is_not_there(engine: cuda.CudaEngine) -> None:
     with pytest.raises(DeviceError, match="cuda:99"):
         cuda.engine(99)

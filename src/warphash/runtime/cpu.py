@@ -70,6 +70,7 @@ def _compiled_entries(spec: KernelSpec, level: str) -> int:
     from .compiler import KERNEL_OPTIONS, compiled
     from .source import translation_unit
 
+    program_log.note_load()
     options = (*KERNEL_OPTIONS, *_cpu.options(level).split())
     library = ctypes.CDLL(str(compiled(translation_unit(spec, "cpu"), options, "cpu")))
     return ctypes.addressof(ctypes.c_char.in_dll(library, "warphash_entries"))

@@ -1,4 +1,8 @@
-"""Which kernels a run used: engines note the programs that they hand out, and a measurement reads the notes."""
+"""Which kernels a run used, and whether it loaded any: engines note both, and a measurement reads the notes.
+
+A kernel is compiled, or comes from a cache on disk, when it is first launched. So any run may load kernels: also the
+tenth, if it is the first whose batch finds no slot. Its time says nothing of the rate (`loads`).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from contextlib import contextmanager
 from .engine import KernelSpec
 from .source import KernelSource, source_of
 
-__all__ = ["ProgramLog", "note", "note_source", "recorded"]
+__all__ = ["ProgramLog", "loads", "note", "note_load", "note_source", "recorded"]
 
 
 class ProgramLog:
@@ -51,3 +55,17 @@ def note_source(source: KernelSource) -> None:
     """Note kernels that another process ran on behalf of this one."""
     for log in _open:
         log.add(source)
+
+
+_loads = 0
+
+
+def note_load() -> None:
+    """Note that an engine loads kernels."""
+    global _loads
+    _loads += 1
+
+
+def loads() -> int:
+    """How often engines of this process loaded kernels so far."""
+    return _loads

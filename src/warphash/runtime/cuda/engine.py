@@ -368,6 +368,7 @@ class CudaEngine:
 
     def _module(self, cubin: bytes) -> Any:
         """A module. Raises `MemoryError` if the device has no memory for its code."""
+        program_log.note_load()
         with outside_of_captures():
             answer = self.call(self._load_module, cubin)
         if answer[0] == self._driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
