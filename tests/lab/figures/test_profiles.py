@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 import sys
 from dataclasses import asdict
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import warphash
 from warphash import HashMap
 from warphash.errors import EngineUnavailable
 from warphash.lab.bench.runner import Setting
@@ -51,6 +53,16 @@ PRINTED = printed(
         "place": (1000, 32, 50.5, 20, 2**30, 2**30, 16_000, 16_000, 3000),
     }
 )
+
+
+def test_all_kernels_of_an_insert_count() -> None:
+    """Those of all families, as ``place_next``, which is the second round of an insert into an iceberg table."""
+    headers = (Path(warphash.__file__).parent / "kernels").rglob("entries.cuh")
+    names = {name for header in headers for name in re.findall(r"WARPHASH_ENTRY\((\w+)", header.read_text())}
+    its = {name for name in names if name.startswith(("settle", "claim", "place"))}
+    assert {"settle", "settle_new", "claim", "place", "place_next"} <= its
+    assert all(re.fullmatch(profiles.OPERATIONS["unique"][0], name) for name in its)
+    assert not any(re.fullmatch(profiles.OPERATIONS["unique"][0], name) for name in names - its)
 
 
 def test_a_kernel_counts_as_long_as_it_takes() -> None:
@@ -106,7 +118,7 @@ def test_the_process_that_is_profiled_fills_one_table(tmp_path: Path, monkeypatc
     assert [asdict(source) for source in log.sources()] == [{**SOURCE, "headers": ("a.cuh", "b.cuh")}]
     arguments = json.loads(told.read_text())
     assert arguments[-5:-2] == [sys.executable, "-m", "warphash.lab.figures.profiles"]
-    assert arguments[arguments.index("-k") + 1] == "regex:^(settle|claim|place|count_parts[48]|partition[48])$"
+    assert arguments[arguments.index("-k") + 1] == "regex:^((settle|claim|place)[a-z_]*|count_parts[48]|partition[48])$"
     assert set(arguments[arguments.index("--metrics") + 1].split(",")) == set(OF_ALL)
     task = json.loads(arguments[-1])
     assert task == {"setting": vars(SETTING), "load_factor": 0.8, "device": "cuda", "seed": 3, "operation": "insert"}

@@ -47,7 +47,7 @@ AMOUNTS = {
 }
 """Counters of what kernels move. Of several kernels, the sum for each key counts."""
 
-_INSERT = ("settle|claim|place", "count_parts[48]|partition[48]")
+_INSERT = ("(settle|claim|place)[a-z_]*", "count_parts[48]|partition[48]")
 OPERATIONS = {"insert": _INSERT, "unique": _INSERT, "find": ("find",)}
 """Kernels of an operation, and those that copy its batch into the order of the table. The copies count among `AMOUNTS`,
 not among `SHARES`. ``"unique"`` is an insert that assumes that all keys are new, as those of some papers."""
