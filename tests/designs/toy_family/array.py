@@ -6,8 +6,6 @@ import random
 from collections.abc import Mapping
 from typing import Any, Self
 
-import numpy as np
-
 from warphash.designs.base import Design
 from warphash.runtime.abi import (
     LISTS_BYTES,
@@ -138,8 +136,6 @@ class ToyArray:
         return Outcome(counts.changed, 0, counts.unplaced, 0)
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
-        if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
-            return 0
         report = self._reset_report(stream)
         for at, count, indices, length in pieces(self.engine, n, n, only, stream):
             batch = BucketBatch(n=count, indices=indices, count=length, report=report)

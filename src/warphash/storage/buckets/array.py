@@ -460,8 +460,6 @@ class BucketArray:
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
         """Erase keys; how many were there. Waits."""
-        if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
-            return 0
         small, table = self.is_one_launch(n), self.table
         scratch = (self._workbench.kept or self._workbench.of(n, False, True, stream)) if small else None
         report = scratch.report.ptr if scratch else self._reset_report(stream)

@@ -510,8 +510,6 @@ class TicketArray:
         MemoryError
             Before a kernel is launched.
         """
-        if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
-            return 0
         self.check_process()
         self._close_access()
         self._mark_emptied(stream)
