@@ -213,11 +213,9 @@ class BucketRemedy:
         pairs, engine = slots.state.displaced, slots.engine
         if pairs is None or not len(pairs.keys):
             return None
-        keys, flags = engine.from_host(pairs.keys, stream), engine.allocate(len(pairs.keys), stream)
-        values = None if pairs.values is None else engine.from_host(pairs.values, stream)
-        batch = Batch(keys.ptr, values.ptr if values else 0, len(pairs.keys), flags=flags.ptr, stream=stream)
+        batch, _memory = pairs.batch(engine, stream)
         outcome = array.update(batch._replace(unique=slots.state.vouched))
-        return None if outcome.complete else engine.to_host(flags.ptr, np.uint8, len(pairs.keys), stream)
+        return None if outcome.complete else engine.to_host(batch.flags, np.uint8, batch.n, stream)
 
     def move(self, slots: Slots, new: BucketArray, stream: Any) -> ArrayState[BucketArray] | None:
         """As `Remedy.move`, of the displaced pairs, too."""

@@ -23,7 +23,6 @@ from ..batch import Batch
 from ..listed import Listed
 from ..storage import Outcome, StoreOptions, TableKind
 from ..update.array_slots import ArraySlots
-from ..update.pairs import Pairs
 from ..update.transaction import ArrayState, Transaction, way_back
 from .array import MOST_AWAITED, QuotientArray
 
@@ -97,14 +96,8 @@ class QuotientRemedy:
             slots.state = slots.state._replace(displaced=array.adopted(stream))
         array.forget_elements(stream)
         slots.count_keys(stream)
-        if slots.state.displaced is not None and len(slots.state.displaced.keys):
-            self._place(slots, slots.state.displaced, stream)
+        adopted = slots.state.displaced
+        if adopted is not None and len(adopted.keys):  # some may have slots already
+            update, _memory = adopted.batch(slots.engine, stream)
+            Transaction(slots, update, None, self.launch).complete()
         slots.state = slots.state._replace(displaced=None)
-
-    def _place(self, slots: ArraySlots[QuotientArray], pairs: Pairs, stream: Any) -> None:
-        """Add pairs, of which some may be there already."""
-        (keys, values), engine, n = pairs, slots.engine, len(pairs.keys)
-        at_keys, flags = engine.from_host(keys, stream), engine.allocate(n, stream)
-        at_values = None if values is None else engine.from_host(values, stream)
-        batch = Batch(at_keys.ptr, at_values.ptr if at_values else 0, n, flags=flags.ptr, stream=stream)
-        Transaction(slots, batch, None, self.launch).complete()
