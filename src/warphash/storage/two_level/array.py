@@ -26,6 +26,7 @@ from ...runtime.abi import LEFTOVER, LISTS_BYTES, LOSERS, REPORT_WORDS, WINNERS,
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import snapshots
 from ..batch import COMBINING, Batch
+from ..batch_order.sample import Samples
 from ..hash_constants import draw_constants
 from ..listed import Listed
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
@@ -87,6 +88,8 @@ class TwoLevelArray:
         Of the first level; and the slots of all their ranges.
     cleared
         Whether the slots hold what they should.
+    samples
+        Of the batches that the array may be built from.
     table
         What kernels are given.
     """
@@ -109,6 +112,7 @@ class TwoLevelArray:
         self.buckets, self._range_slots = range_slots_for(slots, parameters["range_slots"], parameters["hashes"])
         self.slots = self.buckets * self._range_slots
         self.cleared = False
+        self.samples = Samples()
         per_segment = max(1, _SEGMENT_BYTES // (self._range_slots * spec.slot_bytes))
         self.segments = tuple(
             self._segment(min(per_segment, self.buckets - at) * self._range_slots, stream)
@@ -388,8 +392,6 @@ class TwoLevelArray:
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
         """Erase keys; how many were there. Waits."""
-        if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
-            return 0
         report = self._reset_report(stream)
         for at, count, indices, length in pieces(self.engine, n, min(n, LAUNCH_ELEMENTS), only, stream):
             batch = TwoLevelBatch(n=count, indices=indices, count=length, report=report)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ...runtime.abi import Flag
 from .. import policies
 from ..batch import Batch
-from ..batch_order import hot_keys, sample
+from ..batch_order import hot_keys
 from ..listed import Listed
 from ..storage import Outcome, StoreOptions, TableKind
 from ..update.array_slots import ArraySlots
@@ -62,7 +62,7 @@ class TwoLevelRemedy:
             return None
         if not batch.unique and n >= hot_keys.FEWEST_AGGREGATED and slots.engine.lanes > 1:
             with suppress(MemoryError):
-                if sample.Samples().repeat_often(slots, batch.keys, n, stream):
+                if array.samples.repeat_often(slots, batch.keys, n, stream):
                     return None
         outcome = self._mended(slots, array, array.build(batch), stream)
         # Keys may repeat that should not. Then nobody knows which element was added.
