@@ -390,10 +390,8 @@ class ArraySlots(Generic[A]):
         if settled is None:
             return None
         added, left = settled
-        self.state, update.launched = (
-            state._replace(size=state.size + added, vouched=state.vouched or batch.unique),
-            True,
-        )
+        update.launched = True
+        self.state = state._replace(size=state.size + added, vouched=state.vouched or batch.unique)
         return cast(Listed, left)
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
