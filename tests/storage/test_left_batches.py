@@ -17,8 +17,8 @@ from warphash.runtime.devices import engine_for
 from warphash.storage.batch import Batch
 from warphash.storage.buckets.array import BucketArray
 from warphash.storage.buckets.store import BucketStore
-from warphash.storage.make import kernel_spec
 from warphash.storage.result_slot import ResultSlot
+from warphash.storage.stores import kernel_spec
 
 N = 60
 """Elements of a batch: few enough for one block of the emulated engine."""
