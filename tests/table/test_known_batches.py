@@ -16,6 +16,7 @@ from warphash import HashMap, HashSet, TableFull, WarphashError
 from warphash.arrays.library import ELSEWHERE, KnownArrays
 from warphash.runtime.cuda import _streams  # type: ignore[attr-defined]
 from warphash.storage.lookup import NO_FIELDS
+from warphash.storage.word_rows import WordRows
 from warphash.table.base import PRESENCE, BaseTable
 from warphash.table.known_batches import known_lookups, known_updates
 
@@ -117,7 +118,7 @@ def test_arrays_of_another_device_go_the_usual_way() -> None:
     ids=["of another type", "with an update to finish", "with displaced pairs", "without a loaded kernel"],
 )
 def test_other_storages_go_the_usual_way(storage: Any) -> None:
-    find = _streams.Find(Storage, NO_FIELDS, PLACES)
+    find = _streams.Find(Storage, WordRows.loaded_find, PLACES)
     assert find.launch(storage, 0, lookups().see(Array((5,)))) == -1
 
 

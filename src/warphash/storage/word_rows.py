@@ -13,7 +13,7 @@ from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 from .batch import COMBINING, Batch, MixedBatch
 from .batch_order import hot_keys
-from .lookup import find_in_any_order, launch_find
+from .lookup import NO_FIELDS, find_in_any_order, launch_find
 from .storage import MemoryUse, Store
 
 __all__ = ["FEWEST_BUILT", "WordRows"]
@@ -84,6 +84,18 @@ class WordRows:
         launch_find(self.store.state.array, words[0], n, out, flags, absent, stream)
         if held is not None:
             self._narrow(out, n, values, self.value_bytes, self._value_word, stream)
+
+    def loaded_find(self) -> tuple[Any, Any] | None:
+        """The loaded kernel of a small find on a GPU, and the table that it is given (``src/extension/find.hpp``).
+
+        None while a find has more to do: to load the kernel, to finish an update, or to tell where displaced pairs are.
+        """
+        store = self.store
+        if store.recovery.step is not None:
+            return None
+        array: Any = store.state.array
+        kernel = array.program.kernels.get("find") if array.find_fields is NO_FIELDS else None
+        return None if kernel is None else (kernel, array.table)
 
     def find_in_any_order(
         self, keys: int, n: int, out_keys: int, values: int, flags: int, default: bytes, stream: Any
