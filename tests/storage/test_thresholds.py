@@ -214,6 +214,7 @@ PARTS: dict[str, tuple[Callable[..., Any], list[Decision]]] = {
             ((256 << 9, 8, 2048), (256, 9)),
             (((256 << 9) + 1, 8, 2048), (129, 10)),
             ((1000, 8, 7), None),
+            ((5, 8, 8), (5, 0)),
         ],
     ),
     "lookup_parts_of, for the cache: ... reach bytes, lanes, elements, fewest parts, window bytes": (
@@ -235,6 +236,9 @@ PARTS: dict[str, tuple[Callable[..., Any], list[Decision]]] = {
             ((1000, 8, 8000, 10, 80), None),
             ((1001, 8, 8000, 10, 80), (8, 7)),
             ((1001, 8, 8000, 10, 79), None),
+            ((1024, 8, 8192, 10, 50), None),
+            ((1025, 8, 8192, 10, 50), (5, 8)),  # each of a quarter of the reach
+            ((1025, 8, 8192, 10, 49), None),
             ((1001, 8, 0, 10, 80), None),
         ],
     ),
@@ -258,6 +262,7 @@ PARTS: dict[str, tuple[Callable[..., Any], list[Decision]]] = {
             ((1024 << 8, 8, 8000, 2048, 8000), (1024, 8)),
             (((1024 << 8) + 1, 8, 8000, 2048, 8000), (513, 9)),
             ((1025, 8, 8000, 7, 8000), None),
+            ((5, 8, 40, 8, 40), (5, 0)),
         ],
     ),
 }
@@ -351,19 +356,22 @@ def test_a_batch_is_sketched_if_more_than_8192_keys_are_absent(
     assert estimate.estimate_new_keys(store, Batch(0, 0, 20_000), room=absent) == absent
 
 
-@pytest.mark.parametrize(("n", "sampled"), [(3, None), (8, 4), (10_000, 200)])
+@pytest.mark.parametrize(
+    ("n", "width", "sampled"), [(3, 4, None), (8, 4, 4), (10_000, 4, 200), (10_000, 8, 200), (10_000, 16, None)]
+)
 def test_a_sample_of_twice_the_root_of_a_batch_and_its_neighbours(
-    n: int, sampled: int | None, monkeypatch: pytest.MonkeyPatch
+    n: int, width: int, sampled: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
 
     def no_randomness(count: int, seed: int) -> Any:
         asked.append(count)
-        return np.zeros(count, np.uint64)
+        return np.full(count, 49, np.uint64)  # the last key of a step of 50 has no neighbour there
 
     monkeypatch.setattr(sample, "random_words", no_randomness)
-    store: Any = SimpleNamespace(spec=SimpleNamespace(word_bytes=4), engine=SimpleNamespace(shares_host_memory=True))
-    keys = np.arange(n, dtype=np.uint32)
+    engine = SimpleNamespace(shares_host_memory=True)
+    store: Any = SimpleNamespace(spec=SimpleNamespace(word_bytes=width), engine=engine)
+    keys = np.arange(n * max(1, width // 8), dtype=f"u{min(8, width)}")
     assert sample.seem_distinct(store, keys.ctypes.data, n) == (sampled is not None)
     assert asked == ([] if sampled is None else [sampled])
 
@@ -372,21 +380,45 @@ def test_a_sample_of_twice_the_root_of_a_batch_and_its_neighbours(
 def test_keys_repeat_often_if_a_quarter_of_1024_do(repeated: tuple[int, int], often: bool) -> None:
     answer = SimpleNamespace(ptr=0, words=repeated, follow=lambda stream: None, wait=lambda: None)
     program = SimpleNamespace(run=lambda *_: None)
-    engine = SimpleNamespace(answer=lambda words: answer, program=lambda spec: program)
+    engine = SimpleNamespace(answer={2: answer}.__getitem__, program=lambda spec: program)
     store: Any = SimpleNamespace(engine=engine, spec=SimpleNamespace(word_bytes=4), seed=1)
     assert sample.Samples().repeat_often(store, 0, 5000, None) == often
 
 
 # ---- the order of an insert
-@pytest.mark.parametrize(
-    ("apart", "lanes", "n", "answer"),
-    [(False, 36, 1000, (8, 7)), (True, 36, 1000, (32, 5)), (True, 63, 1000, (32, 5)), (True, 64, 1000, (16, 6))],
-)
-def test_columns_have_a_quarter_of_the_lanes(apart: bool, lanes: int, n: int, answer: Any) -> None:
-    spec = SimpleNamespace(
-        slots_per_bucket=1, slot_bytes=8, word_bytes=4, value_word_bytes=4, layout=SimpleNamespace(keys_apart=apart)
-    )
+def parts_of_an_insert(
+    n: int, buckets: int = 1001, lanes: int = 36, word: int = 4, value: int = 4, apart: bool = False
+) -> tuple[int, int] | None:
+    """Parts of a table of buckets of 8 bytes, of which 250 lie in the cache."""
+    layout = SimpleNamespace(keys_apart=apart)
+    spec = SimpleNamespace(slots_per_bucket=1, slot_bytes=8, word_bytes=word, value_word_bytes=value, layout=layout)
     design = SimpleNamespace(keeps_columns=lambda *_: False, fills_first_bucket=lambda _: True)
     engine = SimpleNamespace(lanes=lanes, window_bytes=2000, reach_bytes=0)
-    store = SimpleNamespace(engine=engine, spec=spec, design=design, parameters={}, buckets=1001)
-    assert ordering.parts_for(store, n) == answer
+    store = SimpleNamespace(engine=engine, spec=spec, design=design, parameters={}, buckets=buckets)
+    return ordering.parts_for(store, n)
+
+
+@pytest.mark.parametrize(
+    ("apart", "lanes", "answer"), [(False, 36, (8, 7)), (True, 36, (32, 5)), (True, 63, (32, 5)), (True, 64, (16, 6))]
+)
+def test_columns_have_a_quarter_of_the_lanes(apart: bool, lanes: int, answer: tuple[int, int]) -> None:
+    assert parts_of_an_insert(1000, lanes=lanes, apart=apart) == answer
+
+
+@pytest.mark.parametrize(
+    ("word", "value", "orders"),
+    [(4, 4, True), (4, 0, True), (8, 8, True), (8, 0, True), (4, 8, False), (8, 4, False), (16, 16, False)],
+)
+def test_words_of_one_width_are_ordered(word: int, value: int, orders: bool) -> None:
+    assert (parts_of_an_insert(1000, word=word, value=value) is not None) == orders
+
+
+@pytest.mark.parametrize(
+    ("buckets", "n", "answer"), [(1000, 125, (8, 7)), (1000, 124, None), (1001, 126, (8, 7)), (1001, 125, None)]
+)
+def test_a_batch_that_is_to_be_ordered_has_64_bytes_of_the_table_for_each_element(
+    buckets: int, n: int, answer: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most. Then it goes in the order of the parts for the cache, however few lanes there are."""
+    monkeypatch.setattr(ordering, "batch_order", lambda: "parts")
+    assert parts_of_an_insert(n, buckets, lanes=9) == answer
