@@ -17,14 +17,15 @@ from ..runtime.abi import RowBatch, StoredRows, bytes_of
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 from .batch import Batch
-from .storage import Storage, Store, StoreOptions, TableKind
+from .rows import Rows
+from .slots import Slots, StoreOptions, TableKind
 from .stores import spec_of, store_maker
 from .wide_rows import WideRows
 
 __all__ = ["combine_rows"]
 
 
-def combine_rows(storage: Storage, key_bytes: int, value_bytes: int, given: Batch) -> Buffer:
+def combine_rows(storage: Rows, key_bytes: int, value_bytes: int, given: Batch) -> Buffer:
     """Compute the value that each key of a batch has to get, for each element. Elements of one key get the same value.
 
     Parameters
@@ -83,5 +84,5 @@ def _wide_rows(engine: Engine, key_bytes: int, value_bytes: int, capacity: int, 
     spec = spec_of(design, tuple(parameters.items()), 8, 8, "mixer")
     options = StoreOptions(True, 8, design.default_load_factor(parameters), None, False)
     kind, capacity = TableKind(engine, design, parameters, spec), max(1, capacity)
-    store: Store = store_maker(design.layout.family)(kind, capacity, seed, "mixer", options, False)
+    store: Slots = store_maker(design.layout.family)(kind, capacity, seed, "mixer", options, False)
     return WideRows(store, key_bytes, value_bytes)

@@ -12,7 +12,8 @@ from ..designs.base import Design
 from ..runtime.engine import Engine, KernelSpec
 from ..runtime.source import AGGREGATES, BOUNDED, ROWS, SKETCH, partition
 from .bounded.bound import RANKED_ROWS, Bound
-from .storage import Storage, Store, StoreOptions, TableKind
+from .rows import Rows
+from .slots import Slots, StoreOptions, TableKind
 from .stores import lies_in_rows, spec_of, store_maker
 from .word_rows import WordRows
 
@@ -84,7 +85,7 @@ def make_storage(
     any_length: bool = False,
     drops_nulls: bool = False,
     policy: Policy | None = None,
-) -> Storage:
+) -> Rows:
     """Make an empty storage for ``capacity`` keys.
 
     Parameters
@@ -106,7 +107,7 @@ def make_storage(
     if any_length:
         from .bounded.policies import make_policy
         from .strings.bounded_strings import HASH_BYTES, BoundedStrings, ByHash
-        from .strings.string_storage import StringStorage
+        from .strings.string_rows import StringRows
         from .strings.string_table import NUMBER_BYTES, StringTable
 
         strings = StringTable(engine, seed, capacity)
@@ -126,13 +127,13 @@ def make_storage(
             bound=bound,
             policy=policy,
         )
-        kind = StringStorage if bound is None else BoundedStrings
+        kind = StringRows if bound is None else BoundedStrings
         return kind(strings, inner, value_bytes, drops_nulls=drops_nulls)
     widths: dict[str, Any] = {"key_bytes": key_bytes, "value_bytes": value_bytes, "seed": seed, "family": family}
-    storage: Storage
+    storage: Rows
     ranked = bound is not None and bound.evict in RANKED_ROWS
     if design.layout.composed:
-        composed = import_module(f".{design.layout.family}.storage", __package__)
+        composed = import_module(f".{design.layout.family}.rows", __package__)
         storage = composed.make_storage(engine, design, parameters, capacity=capacity, options=options, **widths)
     else:
         storage = _of_words_or_rows(
@@ -140,12 +141,12 @@ def make_storage(
         )
     if bound is None:
         return storage
-    from .bounded.bounded_storage import BoundedStorage
+    from .bounded.bounded_rows import BoundedRows
     from .bounded.policies import make_policy
 
     if policy is None:
         policy = make_policy(bound.evict, engine, bound.max_size, key_bytes, seed)
-    return BoundedStorage(storage, bound.max_size, policy, key_bytes, value_bytes, grows=options.grows)
+    return BoundedRows(storage, bound.max_size, policy, key_bytes, value_bytes, grows=options.grows)
 
 
 def _of_words_or_rows(
@@ -161,14 +162,14 @@ def _of_words_or_rows(
     options: StoreOptions,
     multi: bool,
     ranked: bool,
-) -> Storage:
+) -> Rows:
     """A store of the design's family, behind `WordRows`; behind `WideRows` if rows are wide or have ranks."""
     in_rows, *stored = _stored_widths(design, key_bytes, value_bytes, ranked)
     spec = spec_of(design, tuple(parameters.items()), *stored, family)
     kind = TableKind(engine, design, parameters, spec)
     if in_rows and options.leaves:
         options = options._replace(leaves=False)
-    store: Store = store_maker(design.layout.family)(kind, capacity, seed, family, options, multi)
+    store: Slots = store_maker(design.layout.family)(kind, capacity, seed, family, options, multi)
     if in_rows:
         from .wide_rows import WideRows
 

@@ -77,7 +77,7 @@ from ..runtime.source import ROWS
 from .batch import COMBINING, Batch, MixedBatch
 from .lookup import launch_find
 from .scratch import DeviceList, flags_at, with_flags
-from .storage import MemoryUse, Store
+from .slots import MemoryUse, Slots
 
 __all__ = ["Touch", "TouchedRows", "WideRows"]
 
@@ -135,7 +135,7 @@ class _State:
         Memory of the stack of free rows, and how many are on it.
     """
 
-    store: Store
+    store: Slots
     salt: int
     keys: Buffer
     values: Buffer
@@ -187,7 +187,7 @@ class _Lookup:
 
 
 class WideRows:
-    """Packed rows of any width, on an `Store` of fingerprints.
+    """Packed rows of any width, on an `Slots` of fingerprints.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class WideRows:
 
     rereads = True
 
-    def __init__(self, store: Store, key_bytes: int, value_bytes: int, *, ranked: bool = False) -> None:
+    def __init__(self, store: Slots, key_bytes: int, value_bytes: int, *, ranked: bool = False) -> None:
         engine, seed = store.engine, store.seed
         self.key_bytes, self.value_bytes = key_bytes, value_bytes
         self._rank_bytes = 8 if ranked else 0
@@ -213,7 +213,7 @@ class WideRows:
         self._state = _State(store, 0x9E3779B97F4A7C15 ^ seed, keys, values, ranks, free_list)
 
     @property
-    def store(self) -> Store:
+    def store(self) -> Slots:
         return self._state.store
 
     @property
@@ -260,7 +260,7 @@ class WideRows:
         launch_find(self.store.state.array, prints.ptr, n, 0, 0, 0, stream, out, entry)
 
     def update(self, given: Batch, touch: Touch | None = None) -> None:
-        """As `Storage.update`; unique keys save nothing here (see the module)."""
+        """As `Rows.update`; unique keys save nothing here (see the module)."""
         if given.op in COMBINING and (number := bytes_of(given.kind)) not in (4, 8):
             raise UnsupportedVerb(
                 f"upsert combines numbers of 4 or 8 bytes in a table of rows, for keys or values of more than 8 bytes "
@@ -303,7 +303,7 @@ class WideRows:
         )
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any, out_ranks: int = 0) -> int:
-        """As `Storage.scan`; with the ranks of the rows, if they have ranks."""
+        """As `Rows.scan`; with the ranks of the rows, if they have ranks."""
         rows = self._engine.allocate(8 * max(1, room), stream)
         found = self.store.scan(room, 0, rows.ptr, stream)
         n = min(found, room)
@@ -316,7 +316,7 @@ class WideRows:
         return found
 
     def copy(self, stream: Any) -> WideRows:
-        """As `Storage.copy`."""
+        """As `Rows.copy`."""
         state = self._state
         store = state.store.copy(stream)
         twin = WideRows(store, self.key_bytes, self.value_bytes, ranked=self._rank_bytes > 0)

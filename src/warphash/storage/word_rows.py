@@ -14,7 +14,7 @@ from ..runtime.source import ROWS
 from .batch import COMBINING, Batch, MixedBatch
 from .batch_order import hot_keys
 from .lookup import NO_FIELDS, find_in_any_order, launch_find
-from .storage import MemoryUse, Store
+from .slots import MemoryUse, Slots
 
 __all__ = ["FEWEST_BUILT", "WordRows"]
 
@@ -32,26 +32,26 @@ _VALUE_ALIGNMENT_BYTES = 8
 
 
 class WordRows:
-    """Packed rows in, packed rows out, on an `Store` of words.
+    """Packed rows in, packed rows out, on an `Slots` of words.
 
     Parameters
     ----------
     key_bytes, value_bytes
         Width of a row; ``value_bytes`` may be 0.
     multi
-        Keys repeat, as in a `Store` of a `MultiMap`: each element of a batch counts.
+        Keys repeat, as in a `Slots` of a `MultiMap`: each element of a batch counts.
 
     Attributes
     ----------
     rereads
-        As of a `Storage`.
+        As of a `Rows`.
     key_slack
         The bits that are not all 0 in an address of keys which kernels cannot take as words.
     """
 
     rereads = False
 
-    def __init__(self, store: Store, key_bytes: int, value_bytes: int, multi: bool = False) -> None:
+    def __init__(self, store: Slots, key_bytes: int, value_bytes: int, multi: bool = False) -> None:
         self.store = store
         self.key_bytes, self.value_bytes, self._multi = key_bytes, value_bytes, multi
         spec = store.spec
@@ -198,7 +198,7 @@ class WordRows:
         return self._aggregator.left_of(self.store, batch)
 
     def execute(self, batch: MixedBatch, default: bytes, stream: Any) -> None:
-        """As `Storage.execute`; see `ChainStore.execute` and `TicketStore.execute`."""
+        """As `Rows.execute`; see `ChainSlots.execute` and `TicketSlots.execute`."""
         store: Any = self.store
         out, n = batch.out_values, batch.n
         key_words, value_words = self._keys(batch.keys, n, stream), self._values(batch.values, n, stream)
@@ -219,7 +219,7 @@ class WordRows:
         return found
 
     def copy(self, stream: Any) -> WordRows:
-        """As `Storage.copy`."""
+        """As `Rows.copy`."""
         return WordRows(self.store.copy(stream), self.key_bytes, self.value_bytes, self._multi)
 
     def clear(self, stream: Any) -> None:

@@ -23,8 +23,8 @@ from warphash.storage.listed import Listed
 from warphash.storage.lookup import NO_FIELDS
 from warphash.storage.reports import read_report, zeroed_report
 from warphash.storage.scratch import CLAIMED_ELEMENTS, Elements, Workbench, pieces
+from warphash.storage.slots import MemoryUse, Outcome
 from warphash.storage.snapshots import Snapshot
-from warphash.storage.storage import MemoryUse, Outcome
 
 __all__ = ["ToyArray"]
 

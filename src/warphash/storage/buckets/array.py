@@ -46,8 +46,8 @@ from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
 from ..reports import read_report, zeroed_report
 from ..result_slot import ResultSlot
 from ..scratch import CLAIMED_ELEMENTS, Elements, Scratch, Workbench, pieces
+from ..slots import MemoryUse, Outcome
 from ..snapshots import Snapshot
-from ..storage import MemoryUse, Outcome
 from ..update.pairs import Pairs
 
 __all__ = ["BucketArray", "Saved"]
@@ -189,7 +189,7 @@ class BucketArray:
 
     # ---- operations that change nothing
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
-        """As `Store.scan`."""
+        """As `Slots.scan`."""
         report, base = zeroed_report(self.engine, stream), self.table
         per_launch = LAUNCH_ELEMENTS // self.spec.slots_per_bucket * self.spec.slots_per_bucket
         for at in range(0, self.total_slots, per_launch):
@@ -206,7 +206,7 @@ class BucketArray:
         return rest
 
     def broken_buckets(self, stream: Any = None) -> int:
-        """As `Store.broken_buckets`; the rules are those of ``core/slot.cuh``."""
+        """As `Slots.broken_buckets`; the rules are those of ``core/slot.cuh``."""
         report, n = zeroed_report(self.engine, stream), self.total_slots // self.spec.slots_per_bucket
         self.program.run("audit", self.table, BucketBatch(n=n, report=report.ptr), n, stream)
         return read_report(self.engine, report.ptr, stream).mismatches

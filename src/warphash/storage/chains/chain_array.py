@@ -21,8 +21,8 @@ from ..hash_constants import MAX_BUCKETS, buckets_for, draw_constants
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
 from ..reports import read_report, zeroed_report
 from ..scratch import DeviceList, Elements
+from ..slots import MemoryUse, Outcome
 from ..snapshots import Snapshot
-from ..storage import MemoryUse, Outcome
 from .element_lists import ElementLists, Piece
 from .ledger import Ledger
 from .node_pool import BLOCK_UNITS, MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
@@ -232,14 +232,14 @@ class ChainArray:
             self.program.run("find_all", self.table, batch, count, stream)
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
-        """As `Store.scan`; the pairs of one chain follow each other, in its order."""
+        """As `Slots.scan`; the pairs of one chain follow each other, in its order."""
         report = zeroed_report(self.engine, stream)
         batch = ChainBatch(out_keys=out_keys, out_values=out_values, report=report.ptr, room=room)
         self._run_over_lists("scan", batch, stream)
         return read_report(self.engine, report.ptr, stream).winners
 
     def broken_buckets(self, stream: Any = None) -> int:
-        """As `Store.broken_buckets`."""
+        """As `Slots.broken_buckets`."""
         report = zeroed_report(self.engine, stream)
         nodes = [(self._memory.ptr, self.lists, self.buckets)]
         nodes += [(at, count, MAX_BUCKETS) for at, count in self.pool.units]

@@ -49,8 +49,8 @@ from ..listed import Listed
 from ..lookup import NO_FIELDS
 from ..reports import read_report, zeroed_report
 from ..scratch import DeviceList, Elements, pieces, starts_of
+from ..slots import MemoryUse, Outcome
 from ..snapshots import Snapshot
-from ..storage import MemoryUse, Outcome
 from ..uninterrupted import uninterrupted
 from ..update.pairs import Pairs
 from . import route
@@ -273,7 +273,7 @@ class QuotientArray:
 
     # ---- operations that change nothing
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
-        """As `Store.scan`."""
+        """As `Slots.scan`."""
         report = zeroed_report(self.engine, stream)
         self._scan(0, self.buckets, room, out_keys, out_values, report.ptr, stream)
         return read_report(self.engine, report.ptr, stream).winners
@@ -289,7 +289,7 @@ class QuotientArray:
             self.program.run("scan", self.table, batch, n, stream)
 
     def broken_buckets(self, stream: Any = None) -> int:
-        """As `Store.broken_buckets`: slots to which no search for their key comes, and counters in use."""
+        """As `Slots.broken_buckets`: slots to which no search for their key comes, and counters in use."""
         report, n = zeroed_report(self.engine, stream), self.buckets
         self.program.run("audit", self.table, QuotientBatch(n=n, report=report.ptr), n, stream)
         return read_report(self.engine, report.ptr, stream).mismatches

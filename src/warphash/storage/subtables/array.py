@@ -41,7 +41,7 @@ from ..hash_constants import draw_constants, range_of
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS, launch_find
 from ..reports import read_report, zeroed_report
 from ..scratch import Allocate, Elements, Scratch, pieces
-from ..storage import MemoryUse, SubtableFigures
+from ..slots import MemoryUse, SubtableFigures
 from .account import Account
 from .coordination import program_of
 from .displaced import Arena, DisplacedPairs

@@ -25,7 +25,7 @@ from ...runtime.abi import (
 from ...runtime.engine import Buffer, Engine, KernelSpec, Program
 from ..reports import read_report
 from ..scratch import Allocate, Scratch, Workbench, pieces
-from ..storage import Outcome
+from ..slots import Outcome
 from .displaced import DisplacedPairs
 
 __all__ = ["Insert", "Piece", "Workspace"]

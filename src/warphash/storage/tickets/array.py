@@ -31,8 +31,8 @@ from ..listed import Listed
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
 from ..reports import read_report, zeroed_report
 from ..scratch import CLAIMED_ELEMENTS, Elements, Workbench, pieces
+from ..slots import MemoryUse, Outcome
 from ..snapshots import Snapshot
-from ..storage import MemoryUse, Outcome
 from .lanes import Lanes, lanes_of
 from .primes import next_prime
 from .slot_memory import SlotMemory
@@ -357,7 +357,7 @@ class TicketArray:
 
     # ---- operations that change nothing
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
-        """As `Store.scan`."""
+        """As `Slots.scan`."""
         report = zeroed_report(self.engine, stream)
         for at in range(0, self.slots, _PIECE_SLOTS):
             n = min(_PIECE_SLOTS, self.slots - at)
@@ -377,7 +377,7 @@ class TicketArray:
         return self.table.slots + slot * self.spec.slot_bytes, self.table.board + slot * self._ticket_bits // 8
 
     def broken_buckets(self, stream: Any = None) -> int:
-        """As `Store.broken_buckets`: tickets that disagree with their slots."""
+        """As `Slots.broken_buckets`: tickets that disagree with their slots."""
         report = zeroed_report(self.engine, stream)
         self.program.run("audit", self.table, TicketBatch(n=self.slots, report=report.ptr), self.slots, stream)
         return read_report(self.engine, report.ptr, stream).mismatches

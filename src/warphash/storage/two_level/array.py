@@ -33,8 +33,8 @@ from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
 from ..policies import range_slots_for
 from ..reports import read_report, zeroed_report
 from ..scratch import CLAIMED_ELEMENTS, Elements, Workbench, pieces
+from ..slots import MemoryUse, Outcome
 from ..snapshots import Snapshot
-from ..storage import MemoryUse, Outcome
 
 __all__ = ["MOST_RANGE_SLOTS", "Saved", "TwoLevelArray"]
 
@@ -227,7 +227,7 @@ class TwoLevelArray:
 
     # ---- operations that change nothing
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
-        """As `Store.scan`."""
+        """As `Slots.scan`."""
         report = zeroed_report(self.engine, stream)
         for slots, n, keys in self._pieces():
             table = TwoLevelTable.from_buffer_copy(self.table)
@@ -242,7 +242,7 @@ class TwoLevelArray:
         return [*ranges, (self.table.reserved, _RESERVED_SLOTS, 0)]
 
     def broken_buckets(self, stream: Any = None) -> int:
-        """As `Store.broken_buckets`: slots to which no search for their key comes."""
+        """As `Slots.broken_buckets`: slots to which no search for their key comes."""
         report, n = zeroed_report(self.engine, stream), self.buckets + _RESERVED_SLOTS
         self.program.run("audit", self.table, TwoLevelBatch(n=n, report=report.ptr), n, stream)
         return read_report(self.engine, report.ptr, stream).mismatches
