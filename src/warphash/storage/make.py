@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..designs import auto, registry
 from ..designs.base import Design
@@ -84,9 +84,8 @@ def make_storage(
     bound: Bound | None = None,
     any_length: bool = False,
     drops_nulls: bool = False,
-    policy: Policy | None = None,
 ) -> Rows:
-    """Make an empty storage for ``capacity`` keys.
+    """Make an empty storage for ``capacity`` keys: a store of the design's family, behind the rows that are asked for.
 
     Parameters
     ----------
@@ -100,78 +99,45 @@ def make_storage(
         Keys are strings of any length; ``key_bytes`` is the width of their rows.
     drops_nulls
         Nulls among such keys are left out.
-    policy
-        Of the bound; by default, a new one of its name.
     """
     _import_for_verbs()
+    policy: Policy | None = None
+    ranked = bound is not None and bound.evict in RANKED_ROWS
     if any_length:
         from .bounded.policies import make_policy
         from .strings.bounded_strings import HASH_BYTES, BoundedStrings, ByHash
         from .strings.string_rows import StringRows
         from .strings.string_table import NUMBER_BYTES, StringTable
 
-        strings = StringTable(engine, seed, capacity)
+        key_bytes, strings = NUMBER_BYTES, StringTable(engine, seed, capacity)
         if bound is not None and bound.evict == "lfu":
             policy = ByHash(engine, make_policy("lfu", engine, bound.max_size, HASH_BYTES, seed), strings)
-        inner: Any = make_storage(
-            engine,
-            design,
-            parameters,
-            key_bytes=NUMBER_BYTES,
-            value_bytes=value_bytes,
-            capacity=capacity,
-            seed=seed,
-            family=family,
-            options=options,
-            multi=multi,
-            bound=bound,
-            policy=policy,
-        )
-        kind = StringRows if bound is None else BoundedStrings
-        return kind(strings, inner, value_bytes, drops_nulls=drops_nulls)
-    widths: dict[str, Any] = {"key_bytes": key_bytes, "value_bytes": value_bytes, "seed": seed, "family": family}
-    storage: Rows
-    ranked = bound is not None and bound.evict in RANKED_ROWS
+    rows: Any
     if design.layout.composed:
         composed = import_module(f".{design.layout.family}.rows", __package__)
-        storage = composed.make_storage(engine, design, parameters, capacity=capacity, options=options, **widths)
-    else:
-        storage = _of_words_or_rows(
-            engine, design, parameters, capacity=capacity, options=options, multi=multi, ranked=ranked, **widths
+        widths = {"key_bytes": key_bytes, "value_bytes": value_bytes}
+        rows = composed.make_storage(
+            engine, design, parameters, capacity=capacity, seed=seed, family=family, options=options, **widths
         )
-    if bound is None:
-        return storage
-    from .bounded.bounded_rows import BoundedRows
-    from .bounded.policies import make_policy
+    else:
+        in_rows, *stored = _stored_widths(design, key_bytes, value_bytes, ranked)
+        kind = TableKind(engine, design, parameters, spec_of(design, tuple(parameters.items()), *stored, family))
+        if in_rows and options.leaves:
+            options = options._replace(leaves=False)
+        store: Slots = store_maker(design.layout.family)(kind, capacity, seed, family, options, multi)
+        if in_rows:
+            from .wide_rows import WideRows
 
-    if policy is None:
-        policy = make_policy(bound.evict, engine, bound.max_size, key_bytes, seed)
-    return BoundedRows(storage, bound.max_size, policy, key_bytes, value_bytes, grows=options.grows)
+            rows = WideRows(store, key_bytes, value_bytes, ranked=ranked)
+        else:
+            rows = WordRows(store, key_bytes, value_bytes, multi)
+    if bound is not None:
+        from .bounded.bounded_rows import BoundedRows
+        from .bounded.policies import make_policy
 
-
-def _of_words_or_rows(
-    engine: Engine,
-    design: Design,
-    parameters: Mapping[str, Any],
-    *,
-    key_bytes: int,
-    value_bytes: int,
-    capacity: int,
-    seed: int,
-    family: str,
-    options: StoreOptions,
-    multi: bool,
-    ranked: bool,
-) -> Rows:
-    """A store of the design's family, behind `WordRows`; behind `WideRows` if rows are wide or have ranks."""
-    in_rows, *stored = _stored_widths(design, key_bytes, value_bytes, ranked)
-    spec = spec_of(design, tuple(parameters.items()), *stored, family)
-    kind = TableKind(engine, design, parameters, spec)
-    if in_rows and options.leaves:
-        options = options._replace(leaves=False)
-    store: Slots = store_maker(design.layout.family)(kind, capacity, seed, family, options, multi)
-    if in_rows:
-        from .wide_rows import WideRows
-
-        return WideRows(store, key_bytes, value_bytes, ranked=ranked)
-    return WordRows(store, key_bytes, value_bytes, multi)
+        policy = policy or make_policy(bound.evict, engine, bound.max_size, key_bytes, seed)
+        rows = BoundedRows(rows, bound.max_size, policy, key_bytes, value_bytes, grows=options.grows)
+    if any_length:
+        made = StringRows if bound is None else BoundedStrings
+        rows = made(strings, rows, value_bytes, drops_nulls=drops_nulls)
+    return cast(Rows, rows)
