@@ -18,6 +18,7 @@ from warphash.storage.batch import Batch
 from warphash.storage.buckets.array import BucketArray
 from warphash.storage.buckets.store import BucketSlots
 from warphash.storage.result_slot import ResultSlot
+from warphash.storage.slots import TableKind
 from warphash.storage.stores import kernel_spec
 
 N = 60
@@ -155,7 +156,7 @@ def test_a_pair_that_finds_no_slot_is_displaced_if_the_kernel_adopts(value_bytes
     found_no_slot = 0
     for seed, adopts in product(range(3), (False, True)):
         flags = engine.from_host(np.full(n, 77, np.uint8))
-        array = BucketArray(engine, design, parameters, spec, 280, seed, "mixer")
+        array = BucketArray(TableKind(engine, design, parameters, spec), 280, seed, "mixer")
         array.clear()
         array.table.chain_limit = 0
         values = held.ptr if value_bytes else 0

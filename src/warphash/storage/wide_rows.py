@@ -61,7 +61,6 @@ import numpy as np
 
 from ..errors import TableFull, UnsupportedVerb
 from ..runtime.abi import (
-    COUNT_WORDS,
     REPORT_WORDS,
     FingerprintBatch,
     Flag,
@@ -76,6 +75,7 @@ from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 from .batch import COMBINING, Batch, MixedBatch
 from .lookup import launch_find
+from .reports import read_report, zeroed_report
 from .scratch import DeviceList, flags_at, with_flags
 from .slots import MemoryUse, Slots
 
@@ -283,7 +283,7 @@ class WideRows:
         flags, _own_flags = flags_at(self._engine, flags, n, stream)
         self._reserve_free_list(n, stream)
         batch = self._look_up(keys, n, flags, 4 * n, stream)
-        pushed = self._zeroed_report(stream)
+        pushed = zeroed_report(self._engine, stream)
         self._match(keys, n, batch.rows, flags, stream, batch)
         store, state = self.store, self._state
         size = store.size
@@ -395,7 +395,7 @@ class WideRows:
             report=batch.report,
         )
         self._run("claim_rows", self._stored_keys, claim, stream)
-        return Report.of(self._engine.to_host(batch.report, np.uint64, COUNT_WORDS, stream))
+        return read_report(self._engine, batch.report, stream)
 
     def _add(self, batch: _Lookup, added: int, given: Batch, touch: Touch | None) -> None:
         """Enter the chosen elements, ``added`` of them, with the values of all elements that have their keys."""
@@ -590,11 +590,6 @@ class WideRows:
             row = self._engine.from_host(np.frombuffer(default, np.uint8).copy(), stream)
             self._default = kept = default, row
         return kept[1]
-
-    def _zeroed_report(self, stream: Any) -> Buffer:
-        report = self._engine.allocate(8 * REPORT_WORDS, stream)
-        self._engine.fill(report.ptr, 0, report.nbytes, stream)
-        return report
 
     def _run(self, entry: str, stored: StoredRows, batch: Launch, stream: Any) -> None:
         if batch.n:

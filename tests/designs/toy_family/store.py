@@ -19,7 +19,7 @@ def make_store(
 ) -> ArraySlots[ToyArray]:
     """Make an empty store for ``capacity`` keys."""
     slots = policies.slots_for(capacity, options.load_factor)
-    return ArraySlots(ToyArray(*kind, slots, seed, hash), options, ToyRemedy())
+    return ArraySlots(ToyArray(kind, slots, seed, hash), options, ToyRemedy())
 
 
 class ToyRemedy:

@@ -47,7 +47,7 @@ _TRIES_TO_PLACE = 4
 def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool) -> BucketSlots:
     """Make an empty store for ``capacity`` keys; see `make_storage`."""
     slots = policies.slots_for(capacity, options.load_factor)
-    return BucketSlots(BucketArray(*kind, slots, seed, hash), options, BucketRemedy())
+    return BucketSlots(BucketArray(kind, slots, seed, hash), options, BucketRemedy())
 
 
 class BucketSlots(ArraySlots[BucketArray]):

@@ -91,7 +91,7 @@ def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: St
         )
     pairs = spec.layout.pairs_per_bucket(spec.slots_per_bucket, spec.slot_bytes)
     slots = lists * pairs if lists else policies.slots_for(capacity, options.load_factor)
-    chains = ChainArray(*kind, slots, seed, hash, keys=capacity, fixed=not options.grows, repeats=multi)
+    chains = ChainArray(kind, slots, seed, hash, keys=capacity, fixed=not options.grows, repeats=multi)
     return ChainSlots(chains, options)
 
 

@@ -28,13 +28,13 @@ from .array import MOST_AWAITED, QuotientArray
 
 __all__ = ["make_store", "more_programs"]
 
+Store = ArraySlots[QuotientArray]
 
-def make_store(
-    kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool
-) -> ArraySlots[QuotientArray]:
+
+def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool) -> Store:
     """Make an empty store for ``capacity`` keys; see `make_storage`."""
     slots = policies.slots_for(capacity, options.load_factor)
-    return ArraySlots(QuotientArray(*kind, slots, seed, hash), options, QuotientRemedy())
+    return ArraySlots(QuotientArray(kind, slots, seed, hash), options, QuotientRemedy())
 
 
 def more_programs(spec: KernelSpec, parameters: Mapping[str, Any]) -> Iterator[KernelSpec]:
@@ -52,9 +52,7 @@ class QuotientRemedy:
     goes_by_parts = False
     way_back = staticmethod(way_back)
 
-    def build(
-        self, store: ArraySlots[QuotientArray], batch: Batch, more_slots: int | None
-    ) -> tuple[QuotientArray, int] | None:
+    def build(self, store: Store, batch: Batch, more_slots: int | None) -> tuple[QuotientArray, int] | None:
         """As `Remedy.build`, of a table without keys, if the elements need no flags."""
         array = store.array
         if more_slots is not None or batch.flags:
@@ -65,22 +63,20 @@ class QuotientRemedy:
         array.clear(batch.stream)
         return None
 
-    def leave(self, store: ArraySlots[QuotientArray], batch: Batch) -> bool:
+    def leave(self, store: Store, batch: Batch) -> bool:
         awaited = store.state.awaited
         if awaited and awaited + batch.n > MOST_AWAITED:
             return False
         store.array.begin(batch, adopts=True, goes_on=awaited > 0)
         return True
 
-    def launch(self, store: ArraySlots[QuotientArray], batch: Batch, listed: Listed | None) -> Outcome:
+    def launch(self, store: Store, batch: Batch, listed: Listed | None) -> Outcome:
         return store.state.array.update(batch, count_probes=store.options.counts_probes, listed=listed)
 
-    def make_room(self, store: ArraySlots[QuotientArray], update: Transaction[QuotientArray], missing: int) -> None:
+    def make_room(self, store: Store, update: Transaction[QuotientArray], missing: int) -> None:
         store.move_for(update, missing, store.slots)
 
-    def move(
-        self, store: ArraySlots[QuotientArray], new: QuotientArray, stream: Any
-    ) -> ArrayState[QuotientArray] | None:
+    def move(self, store: Store, new: QuotientArray, stream: Any) -> ArrayState[QuotientArray] | None:
         """As `Remedy.move`. Adopted pairs stay the table's until its recovery has placed them."""
         state = store.state
         if not state.size:
@@ -89,7 +85,7 @@ class QuotientRemedy:
             return None
         return state._replace(array=new)
 
-    def recover(self, store: ArraySlots[QuotientArray], stream: Any) -> None:
+    def recover(self, store: Store, stream: Any) -> None:
         """As `Remedy.recover`: drop what was brought to ranges, count the keys, and place adopted pairs."""
         array = store.array
         if store.state.displaced is None:

@@ -140,7 +140,7 @@ def make_store(
     slots = policies.slots_for(capacity, options.load_factor)
     sizes = sizes_for(slots, kind.spec.slots_per_bucket, kind.parameters["subtables"])
     own = kind.design.own_bounds(kind.parameters) if options.grows else None
-    return SubtableSlots(SubtableArray(*kind, sizes, seed, hash), options._replace(bounds=own))
+    return SubtableSlots(SubtableArray(kind, sizes, seed, hash), options._replace(bounds=own))
 
 
 def more_programs(spec: KernelSpec, parameters: Mapping[str, Any]) -> Iterator[KernelSpec]:

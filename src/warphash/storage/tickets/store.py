@@ -42,13 +42,13 @@ def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: St
     if isinstance(memory, FileMemory) and memory.opened:
         found = memory.opened["table"]
         store = TicketSlots(
-            TicketArray(*kind, memory, memory.opened["slots"], found["slots_seed"], hash), options, TicketRemedy()
+            TicketArray(kind, memory, memory.opened["slots"], found["slots_seed"], hash), options, TicketRemedy()
         )
         store.seed = seed
         store.state = store._committed = ArrayState(store.array, found["size"], found["tombstones"])
         return store
     slots = policies.slots_for(capacity, options.load_factor)
-    return TicketSlots(TicketArray(*kind, memory, slots, seed, hash), options, TicketRemedy())
+    return TicketSlots(TicketArray(kind, memory, slots, seed, hash), options, TicketRemedy())
 
 
 def more_programs(spec: KernelSpec, parameters: Mapping[str, Any]) -> Iterator[KernelSpec]:

@@ -15,15 +15,13 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from ...designs.base import Design
-from ...runtime.abi import LEFTOVER, LISTS_BYTES, LOSERS, REPORT_WORDS, WINNERS, TwoLevelBatch, TwoLevelTable
-from ...runtime.engine import Buffer, Engine, KernelSpec
+from ...runtime.abi import LEFTOVER, LISTS_BYTES, LOSERS, WINNERS, TwoLevelBatch, TwoLevelTable
+from ...runtime.engine import Buffer
 from .. import snapshots
 from ..batch import COMBINING, Batch
 from ..batch_order.sample import Samples
@@ -31,9 +29,9 @@ from ..hash_constants import draw_constants
 from ..listed import Listed
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
 from ..policies import range_slots_for
-from ..reports import read_report, zeroed_report
+from ..reports import KeptReport, read_report, zeroed_report
 from ..scratch import CLAIMED_ELEMENTS, Elements, Workbench, pieces
-from ..slots import MemoryUse, Outcome
+from ..slots import MemoryUse, Outcome, TableKind
 from ..snapshots import Snapshot
 
 __all__ = ["MOST_RANGE_SLOTS", "Saved", "TwoLevelArray"]
@@ -96,18 +94,9 @@ class TwoLevelArray:
 
     batch_type, find_fields = TwoLevelBatch, NO_FIELDS
 
-    def __init__(
-        self,
-        engine: Engine,
-        design: Design,
-        parameters: Mapping[str, Any],
-        spec: KernelSpec,
-        slots: int,
-        seed: int,
-        family: str,
-        stream: Any = None,
-    ) -> None:
-        self.engine, self.design, self.parameters, self.spec = engine, design, parameters, spec
+    def __init__(self, kind: TableKind, slots: int, seed: int, family: str, stream: Any = None) -> None:
+        self.engine, self.design, self.parameters, self.spec = self.kind = kind
+        engine, parameters, spec = kind.engine, kind.parameters, kind.spec
         self.seed, self.family = seed, family
         self.buckets, self._range_slots = range_slots_for(slots, parameters["range_slots"], parameters["hashes"])
         self.slots = self.buckets * self._range_slots
@@ -121,7 +110,7 @@ class TwoLevelArray:
         self._directory_bytes = _ENTRY.itemsize * self.buckets
         self._directory = engine.allocate(self._directory_bytes + 4 * self.buckets + 64, stream)
         self.program = engine.program(spec)
-        self._report = engine.allocate(8 * REPORT_WORDS, stream)  # of operations whose caller holds the lock alone
+        self._report = KeptReport(engine, stream)
         self._workbench = Workbench(engine, TwoLevelBatch, 0)
         self._random = random.Random(seed)
         reserved = self._directory.ptr
@@ -163,8 +152,7 @@ class TwoLevelArray:
     # ---- arrays like this one
     def sibling(self, slots: int, seed: int, stream: Any = None) -> Self:
         """An array of the same kind with other hash constants, not cleared."""
-        like = (self.engine, self.design, self.parameters, self.spec)
-        return type(self)(*like, slots, seed, self.family, stream)
+        return type(self)(self.kind, slots, seed, self.family, stream)
 
     beside = sibling
 
@@ -337,13 +325,13 @@ class TwoLevelArray:
         self.cleared = False
         self.engine.fill(self.table.reserved, 0xFF, 64, stream)
         self.engine.fill(self.table.counters, 0, 4 * self.buckets, stream)
-        return self._reset_report(stream)
+        return self._report.reset(stream)
 
     def _filled(self, report: int, stream: Any) -> Outcome:
         """Place the pairs that lie in the ranges of their buckets. Waits."""
         batch = TwoLevelBatch(n=self.buckets, report=report)
         self.program.run("place_all", self.table, batch, self.buckets * _PLACING_THREADS, stream)
-        counts = read_report(self.engine, report, stream)
+        counts = self._report.read(stream)
         return Outcome(counts.changed, 0, counts.unplaced, 0)
 
     def failed_buckets(self, stream: Any = None) -> npt.NDArray[np.uint32]:
@@ -382,34 +370,29 @@ class TwoLevelArray:
         words = np.concatenate([moves.view(np.uint8), which.view(np.uint8)])
         held = engine.from_host(words, stream)
         engine.fill(added.memory.ptr, 0xFF, added.memory.nbytes, stream)
-        report = self._reset_report(stream)
+        report = self._report.reset(stream)
         batch = TwoLevelBatch(n=len(which), moves=held.ptr, touched=held.ptr + moves.nbytes, report=report)
         self.segments += (added,)
         self.program.run("move", self.table, batch, len(which) * _PLACING_THREADS, stream)
-        counts = read_report(engine, report, stream)
+        counts = self._report.read(stream)
         self.count_slots(stream)
         return Outcome(counts.changed, 0, counts.unplaced, 0)
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
         """Erase keys; how many were there. Waits."""
-        report = self._reset_report(stream)
+        report = self._report.reset(stream)
         for at, count, indices, length in pieces(self.engine, n, min(n, LAUNCH_ELEMENTS), only, stream):
             batch = TwoLevelBatch(n=count, indices=indices, count=length, report=report)
             batch.keys, batch.out_flags = keys + at * self.spec.word_bytes, flags and flags + at
             self.program.run("erase", self.table, batch, count, stream)
-        return read_report(self.engine, report, stream).changed
+        return self._report.read(stream).changed
 
     def erase_listed(self, keys: int, numbers: int, n: int, stream: Any = None) -> int:
         """Erase the keys of ``n`` elements whose numbers (uint32) lie at an address; how many were there. Waits.
 
         Allocates nothing. Of elements with one key, only one is sure to erase a copy of the key.
         """
-        report = self._reset_report(stream)
+        report = self._report.reset(stream)
         batch = TwoLevelBatch(n=n, keys=keys, indices=numbers, report=report)
         self.program.run("erase", self.table, batch, n, stream)
-        return read_report(self.engine, report, stream).changed
-
-    def _reset_report(self, stream: Any) -> int:
-        """Address of the array's own report, all of whose counts are 0 now."""
-        self.engine.fill(self._report.ptr, 0, self._report.nbytes, stream)
-        return self._report.ptr
+        return self._report.read(stream).changed

@@ -29,16 +29,16 @@ from .array import TwoLevelArray
 
 __all__ = ["make_store"]
 
+Store = ArraySlots[TwoLevelArray]
+
 _MOST_ENLARGED = 8
 """Of so many buckets, one may get a larger range; of more, the table is rebuilt."""
 
 
-def make_store(
-    kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool
-) -> ArraySlots[TwoLevelArray]:
+def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool) -> Store:
     """Make an empty store for ``capacity`` keys; see `make_storage`."""
     slots = policies.slots_for(capacity, options.load_factor)
-    return ArraySlots(TwoLevelArray(*kind, slots, seed, hash), options, TwoLevelRemedy())
+    return ArraySlots(TwoLevelArray(kind, slots, seed, hash), options, TwoLevelRemedy())
 
 
 class TwoLevelRemedy:
@@ -49,9 +49,7 @@ class TwoLevelRemedy:
     goes_by_parts = False
     way_back = staticmethod(way_back)
 
-    def build(
-        self, store: ArraySlots[TwoLevelArray], batch: Batch, more_slots: int | None
-    ) -> tuple[TwoLevelArray, int] | None:
+    def build(self, store: Store, batch: Batch, more_slots: int | None) -> tuple[TwoLevelArray, int] | None:
         """As `Remedy.build`, of a table without keys, if the elements are unique or nobody asks what became of each.
 
         A batch that may not fit is not tried: the work would be done twice. Nor is a batch whose keys repeat often, on
@@ -73,13 +71,13 @@ class TwoLevelRemedy:
         array.cleared = True
         return array, outcome.changed
 
-    def leave(self, store: ArraySlots[TwoLevelArray], batch: Batch) -> bool:
+    def leave(self, store: Store, batch: Batch) -> bool:
         return False  # no update is one launch
 
-    def launch(self, store: ArraySlots[TwoLevelArray], batch: Batch, listed: Listed | None) -> Outcome:
+    def launch(self, store: Store, batch: Batch, listed: Listed | None) -> Outcome:
         return store.state.array.update(batch, count_probes=store.options.counts_probes, listed=listed)
 
-    def make_room(self, store: ArraySlots[TwoLevelArray], update: Transaction[TwoLevelArray], missing: int) -> None:
+    def make_room(self, store: Store, update: Transaction[TwoLevelArray], missing: int) -> None:
         """As `Remedy.make_room`: larger ranges for the buckets of the missing elements, or another array."""
         array, size, *_ = store.state
         failed = array.failed_buckets(update.batch.stream)
@@ -89,22 +87,20 @@ class TwoLevelRemedy:
                 return
         store.move_for(update, missing, array.regular_slots)
 
-    def move(
-        self, store: ArraySlots[TwoLevelArray], new: TwoLevelArray, stream: Any
-    ) -> ArrayState[TwoLevelArray] | None:
+    def move(self, store: Store, new: TwoLevelArray, stream: Any) -> ArrayState[TwoLevelArray] | None:
         """As `Remedy.move`. Copies of a key, which only a batch with ``unique`` can have brought, become one pair."""
         outcome = self._mended(store, new, new.take_over(store.array, stream), stream)
         new.cleared = outcome.complete
         return store.state._replace(array=new, size=outcome.changed, tombstones=0) if new.cleared else None
 
-    def recover(self, store: ArraySlots[TwoLevelArray], stream: Any) -> None:
+    def recover(self, store: Store, stream: Any) -> None:
         """As `Remedy.recover`: forget the lists of the update, and count the slots and the keys in them."""
         array = store.array
         array.forget_lists(stream)
         array.count_slots(stream)
         store.count_keys(stream)
 
-    def _mended(self, store: ArraySlots[TwoLevelArray], array: TwoLevelArray, filled: Outcome, stream: Any) -> Outcome:
+    def _mended(self, store: Store, array: TwoLevelArray, filled: Outcome, stream: Any) -> Outcome:
         """The outcome of a build after its failed buckets, if they are few, have larger ranges."""
         outcome = filled
         while not outcome.complete:
@@ -117,7 +113,7 @@ class TwoLevelRemedy:
         return outcome
 
     def _enlarged(
-        self, store: ArraySlots[TwoLevelArray], array: TwoLevelArray, failed: npt.NDArray[np.uint32], stream: Any
+        self, store: Store, array: TwoLevelArray, failed: npt.NDArray[np.uint32], stream: Any
     ) -> Outcome | None:
         """Give a few buckets larger ranges. None if they are many, or there is no memory, or the table may not grow."""
         if not 0 < len(failed) <= max(1, array.buckets // _MOST_ENLARGED):
