@@ -187,7 +187,7 @@ class _Lookup:
 
 
 class WideRows:
-    """Packed rows of any width, on an `Slots` of fingerprints.
+    """Packed rows of any width, on `Slots` of fingerprints.
 
     Parameters
     ----------

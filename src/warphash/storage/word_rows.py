@@ -32,19 +32,19 @@ _VALUE_ALIGNMENT_BYTES = 8
 
 
 class WordRows:
-    """Packed rows in, packed rows out, on an `Slots` of words.
+    """Packed rows in, packed rows out, on `Slots` of words.
 
     Parameters
     ----------
     key_bytes, value_bytes
         Width of a row; ``value_bytes`` may be 0.
     multi
-        Keys repeat, as in a `Slots` of a `MultiMap`: each element of a batch counts.
+        Keys repeat, as in the `Slots` of a `MultiMap`: each element of a batch counts.
 
     Attributes
     ----------
     rereads
-        As of a `Rows`.
+        As of `Rows`.
     key_slack
         The bits that are not all 0 in an address of keys which kernels cannot take as words.
     """

@@ -1028,7 +1028,7 @@ class BaseTable(Generic[K]):
 
     # ---- the one path of verbs with one answer for each key
     def _answered(self, keys: Any, dtype: np.dtype[Any], run: Any, verb: Callable[[int, int, int, Any], Any]) -> Any:
-        """What ``verb``, of a `rows.Rows`, writes for each key; ``run`` calls it under the lock."""
+        """What ``verb``, of `rows.Rows`, writes for each key; ``run`` calls it under the lock."""
         seen, fits = self._sought(keys)
         rows = seen if fits is None else chosen(seen, fits)
         answers = rows.library.empty(rows, rows.shape[:1], dtype, self._engine)

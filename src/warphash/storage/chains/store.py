@@ -1,4 +1,4 @@
-"""`ChainSlots`, a `slots.Slots` whose buckets are chains: batches, transactions, and when the chains change.
+"""`ChainSlots`, the `slots.Slots` whose buckets are chains: batches, transactions, and when the chains change.
 
 A batch fails for one reason only: the pool has no node for the end of a chain. A batch for which nodes surely suffice
 is launched, and nobody waits for it: what it adds and erases is in the array's ledger. Any other batch is waited for.

@@ -1,4 +1,4 @@
-"""A `Slots` of subtables: it grows and shrinks one of them at a time, within bounds of the load factor.
+"""`Slots` of subtables: a store grows and shrinks one of them at a time, within bounds of the load factor.
 
 An insert settles what fits without moving anybody, which also tells how many new keys are left. The smallest subtable
 is made larger until these fit within the bounds, and then they are placed. So a batch knows its size before it evicts.

@@ -12,7 +12,7 @@ __all__ = ["TieredSlots"]
 
 
 class TieredSlots:
-    """The part of a `slots.Slots` that a table asks for, of two tiers.
+    """The part of `slots.Slots` that a table asks for, of two tiers.
 
     Parameters
     ----------

@@ -125,7 +125,7 @@ class UpdatedSlots(Protocol[A]):
     safe_load_factor
         At which the design still places all keys.
     probes, inserted
-        As of a `Slots`.
+        As of `Slots`.
     """
 
     engine: Engine
