@@ -43,7 +43,8 @@ class Storage:
 
     def __init__(self, **changes: Any) -> None:
         step, fields = changes.get("step"), changes.get("find_fields", NO_FIELDS)
-        array = SimpleNamespace(find_fields=fields, program=SimpleNamespace(kernels={}), table=b"12345678")
+        program = changes.get("program", SimpleNamespace(kernels={}))
+        array = SimpleNamespace(find_fields=fields, program=program, table=b"12345678")
         self.store = SimpleNamespace(recovery=SimpleNamespace(step=step), state=SimpleNamespace(array=array))
 
 
@@ -114,8 +115,15 @@ def test_arrays_of_another_device_go_the_usual_way() -> None:
         Storage(step=print),
         Storage(find_fields={"displaced": 1}),
         Storage(),  # no find was ever launched
+        Storage(program=SimpleNamespace()),
     ],
-    ids=["of another type", "with an update to finish", "with displaced pairs", "without a loaded kernel"],
+    ids=[
+        "of another type",
+        "with an update to finish",
+        "with displaced pairs",
+        "without a loaded kernel",
+        "that are swept",
+    ],
 )
 def test_other_storages_go_the_usual_way(storage: Any) -> None:
     find = _streams.Find(Storage, WordRows.loaded_find, PLACES)

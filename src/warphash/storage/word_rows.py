@@ -89,12 +89,13 @@ class WordRows:
         """The loaded kernel of a small find on a GPU, and the table that it is given (``src/extension/find.hpp``).
 
         None while a find has more to do: to load the kernel, to finish an update, or to tell where displaced pairs are.
+        None also if a find is more than one kernel (`tickets.sweep`): its program has no kernels of its own.
         """
         store = self.store
-        if store.recovery.step is not None:
-            return None
         array: Any = store.state.array
-        kernel = array.program.kernels.get("find") if array.find_fields is NO_FIELDS else None
+        if store.recovery.step is not None or array.find_fields is not NO_FIELDS:
+            return None
+        kernel = getattr(array.program, "kernels", {}).get("find")
         return None if kernel is None else (kernel, array.table)
 
     def find_in_any_order(
