@@ -24,8 +24,8 @@ from warphash.runtime import source
 from warphash.runtime.cuda import nvrtc
 from warphash.runtime.engine import KernelSpec
 from warphash.settings import get_num_threads
-from warphash.storage.make import kernel_spec
 from warphash.storage.quotient.store import more_programs as smaller_tables
+from warphash.storage.stores import kernel_spec
 from warphash.storage.subtables.coordination import by_warps
 from warphash.storage.tickets.lanes import collaborating
 from warphash.storage.tickets.sweep import sweeping

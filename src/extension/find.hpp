@@ -21,9 +21,11 @@ struct Places {
 
 class Find {
  public:
-  // `storage`: the type of the storages that are known. `no_fields`: what `find_fields` is while a find needs the structure
-  // of the table alone. `places`: offsets of words in a batch, in bytes, and the size of a batch.
-  Find(nb::type_object storage, nb::object no_fields, nb::tuple places) : storage_(storage), no_fields_(no_fields) {
+  // `storage`: the type of the storages that are known. `loaded_find`: given such a storage, answers the loaded kernel and
+  // the table that it is given; None if a find has more to do. `places`: offsets of words in a batch, in bytes, and the
+  // size of a batch.
+  Find(nb::type_object storage, nb::callable loaded_find, nb::tuple places)
+      : storage_(storage), loaded_find_(loaded_find) {
     std::size_t at = 0;
     for (std::size_t* place :
          {&places_.n, &places_.keys, &places_.out_values, &places_.out_flags, &places_.default_value, &places_.words})
@@ -35,14 +37,9 @@ class Find {
   // has seen of keys, with an array of values and one of flags in the answer. The caller holds the lock of the table.
   int launch(nb::handle storage, std::uint64_t absent, nb::tuple seen) const {
     if (Py_TYPE(storage.ptr()) != reinterpret_cast<PyTypeObject*>(storage_.ptr())) return kNotKnown;
-    const nb::object store = storage.attr("store");
-    if (!store.attr("recovery").attr("step").is_none()) return kNotKnown;
-    const nb::object array = store.attr("state").attr("array");
-    if (!array.attr("find_fields").is(no_fields_)) return kNotKnown;
-    const nb::object kernels = array.attr("program").attr("kernels");
-    PyObject* const found = PyDict_GetItemString(kernels.ptr(), "find");
-    if (!found) return kNotKnown;  // it is loaded by the first find
-    const nb::object kernel = nb::borrow(found), table = array.attr("table");
+    const nb::object loaded = loaded_find_(storage);
+    if (loaded.is_none()) return kNotKnown;
+    const nb::object kernel = loaded[0], table = loaded[1];
     Kernel& find = *nb::inst_ptr<Kernel>(kernel);
     const auto word = [&seen](std::size_t i) { return nb::cast<std::uint64_t>(seen[i]); };
     const auto stream = static_cast<Handle>(word(3));
@@ -62,6 +59,6 @@ class Find {
   static constexpr int kNotKnown = -1;
 
   nb::type_object storage_;
-  nb::object no_fields_;
+  nb::callable loaded_find_;
   Places places_{};
 };

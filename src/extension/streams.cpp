@@ -29,5 +29,5 @@ NB_MODULE(_streams, m) {
   nb::class_<KnownBatch>(m, "KnownBatch")
       .def(nb::init<nb::list, nb::object, nb::list, std::uint64_t, std::uint64_t>())
       .def("see", &KnownBatch::see);
-  nb::class_<Find>(m, "Find").def(nb::init<nb::type_object, nb::object, nb::tuple>()).def("launch", &Find::launch);
+  nb::class_<Find>(m, "Find").def(nb::init<nb::type_object, nb::callable, nb::tuple>()).def("launch", &Find::launch);
 }

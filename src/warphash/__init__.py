@@ -26,6 +26,7 @@ from .errors import (
     WarphashError,
 )
 from .settings import get_num_threads, set_num_threads
+from .version import __version__ as __version__
 
 if TYPE_CHECKING:
     from .runtime.abi import Operation
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from .table.pickling import unpickle_to
     from .table.slab_allocator import SlabAllocator
     from .table.stats import Stats
-
-__version__ = "0.1.0"
 
 __all__ = [
     "CaptureError",

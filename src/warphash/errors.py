@@ -10,6 +10,7 @@ import errno
 from typing import Any
 
 __all__ = [
+    "EXTENSION_MEND",
     "CaptureError",
     "CorruptFile",
     "DeviceError",
@@ -25,6 +26,9 @@ __all__ = [
     "is_lack_of_room",
     "refused_by_system",
 ]
+
+EXTENSION_MEND = "pip install --force-reinstall --no-deps warphash"
+"""What brings the compiled extension back."""
 
 _NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM, errno.EMFILE, errno.ENFILE))
 

@@ -17,7 +17,7 @@ from warphash import TableFull
 from warphash.runtime.devices import engine_for
 from warphash.storage.subtables.array import SubtableArray
 from warphash.storage.subtables.displaced import DisplacedPairs
-from warphash.storage.subtables.store import SubtableStore
+from warphash.storage.subtables.store import SubtableSlots
 
 
 def wide(ids: Any, key_bytes: int) -> np.ndarray:
@@ -152,7 +152,7 @@ def test_pairs_that_cannot_be_placed_for_want_of_memory_are_placed_later(device:
         lambda: table.erase(ids[:5]),
         lambda: table.stats(),
     ]
-    nowhere = mock.patch.object(SubtableStore, "_left_of", lambda self, displaced, *given: displaced)
+    nowhere = mock.patch.object(SubtableSlots, "_left_of", lambda self, displaced, *given: displaced)
     for call in calls:  # an answer without these pairs would be wrong
         with refusing(engine_for(device), 1, once=False), nowhere, pytest.raises(MemoryError):
             call()
@@ -167,7 +167,7 @@ def test_a_table_with_pairs_that_cannot_be_placed_can_be_cleared() -> None:
     keys = wide(range(1, 20), 128)
     table.insert(keys, np.arange(19, dtype="u4"))
     elastic, store = table._storage.store, store_of(table)
-    nowhere = mock.patch.object(SubtableStore, "_left_of", lambda self, displaced, *given: displaced)
+    nowhere = mock.patch.object(SubtableSlots, "_left_of", lambda self, displaced, *given: displaced)
     with mock.patch.object(SubtableArray, "_memory_of", side_effect=MemoryError("none left")), nowhere:
         row = store.engine.to_host(store.current.subtables[0].memory.ptr, np.uint8, 128).reshape(1, 128)
         elastic._displaced = DisplacedPairs(row, np.zeros((1, 4), np.uint8))

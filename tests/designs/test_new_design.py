@@ -17,23 +17,6 @@ from support.engines import missing
 
 ROOT = Path(__file__).resolve().parents[2]
 TOY = Path(__file__).with_name("toy_family")
-DESIGN = '''"""A toy: see ``kernels/designs/toy_table.cuh``."""
-
-from .base import Design, Parameter
-
-DESIGN = Design(
-    name="toy_table",
-    aliases=("toy",),
-    title="Toy",
-    citation="nobody",
-    parameters=(Parameter("slots_per_bucket", 8, "slots in a bucket", choices=(8, 16)),),
-    fields=lambda p: {"hashes": 2},
-    default_load_factor=lambda p: 0.5,
-    safe_load_factor=lambda p: 0.6,
-    moves_keys=False,
-    settles=False,
-)
-'''
 
 
 def copy_of_the_tree(copy: Path) -> Path:
@@ -62,7 +45,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy with a new design."""
     copy = tmp_path_factory.mktemp("tree")
     package = copy_of_the_tree(copy)
-    (package / "designs" / "toy_table.py").write_text(DESIGN)
+    shutil.copy(TOY / "plain_toys.py", package / "designs" / "toy_table.py")
     return copy
 
 
@@ -72,6 +55,7 @@ def tree_with_a_family(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = tmp_path_factory.mktemp("family")
     package = copy_of_the_tree(copy)
     shutil.copy(TOY / "design.py", package / "designs" / "toy_table.py")
+    shutil.copy(TOY / "plain_toys.py", package / "designs")
     folder = package / "storage" / "toy"
     folder.mkdir()
     (folder / "__init__.py").touch()

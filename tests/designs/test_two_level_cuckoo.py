@@ -15,6 +15,7 @@ from support.faults import at_each_allocation, at_each_line
 from support.hashing import first_buckets
 from warphash import HashMap, HashSet, TableFull
 from warphash.errors import ParameterError
+from warphash.storage.batch import Batch
 from warphash.storage.batch_order import hot_keys
 from warphash.storage.two_level import array as two_level
 
@@ -347,3 +348,24 @@ def test_keys_that_repeat_often_are_inserted_and_not_built(
         assert len(table) == len(np.unique(batch))
         assert (table.find(keys)[0] == batch).all()
         table.check()
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+def test_a_second_build_asks_for_no_second_answer(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer of a sample is pinned memory, which takes a GPU long to allocate."""
+    monkeypatch.setattr(hot_keys, "FEWEST_AGGREGATED", 1 << 10)
+    table = HashMap("u4", "u4", capacity=4000, design="two_level_cuckoo", device=device)
+    store, answers = table._storage.store, list[int]()
+    engine = store.engine
+    keys, answer = engine.from_host(np.arange(4000, dtype="u4")), engine.answer
+
+    def noted(words: int) -> Any:
+        answers.append(words)
+        return answer(words)
+
+    monkeypatch.setattr(engine, "answer", noted)
+    for _ in range(2):
+        store.clear()
+        store.update(Batch(keys.ptr, keys.ptr, 4000))  # without flags, which a build of unvouched keys does not write
+        assert len(table) == 4000
+    assert answers == [2]

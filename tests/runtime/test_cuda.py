@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,8 @@ from warphash.runtime.cuda import engine as cuda
 from warphash.runtime.cuda.driver import check
 from warphash.runtime.cuda.staging import FIRST_PIECE_BYTES, PIECE_BYTES, SMALL_BYTES
 from warphash.runtime.engine import KernelSpec
+from warphash.storage.lookup import NO_FIELDS
+from warphash.storage.word_rows import WordRows
 
 from . import toy
 
@@ -58,6 +62,31 @@ def scale_add(engine: Any, program: Any, keys: np.ndarray, factor: int, term: in
     batch = Batch(n=len(keys), keys=source.ptr, out_values=target.ptr, default_value=term)
     program.run("scale_add", toy.table(factor), batch, len(keys), stream)
     return engine.to_host(target.ptr, keys.dtype, len(keys), stream)
+
+
+def test_a_compiled_find_launches_the_kernel_that_is_loaded(engine: cuda.CudaEngine, program: Any) -> None:
+    """With the table and the words of the batch that it is given; not before the kernel is loaded."""
+
+    class Store:
+        recovery = SimpleNamespace(step=None)
+        kernels: dict[str, Any] = {}  # noqa: RUF012
+        array = SimpleNamespace(find_fields=NO_FIELDS, program=SimpleNamespace(kernels=kernels), table=toy.table(3))
+        state = SimpleNamespace(array=array)
+
+    class Rows:
+        store = Store
+
+    keys = engine.from_host(np.arange(9, dtype=np.uint64))
+    out = engine.allocate(9 * 8)
+    scale_add(engine, program, np.arange(9, dtype=np.uint64), 1, 0, None)  # which loads the kernel
+    fields = Batch.n, Batch.keys, Batch.out_values, Batch.out_flags, Batch.default_value
+    places = (*(field.offset for field in fields), ctypes.sizeof(Batch))
+    find = engine.compiled.Find(Rows, WordRows.loaded_find, places)
+    seen = None, None, 9, int(engine.stream), keys.ptr, out.ptr, 0
+    assert find.launch(Rows(), 7, seen) == -1
+    Store.kernels["find"] = program.kernels["scale_add"]
+    assert find.launch(Rows(), 7, seen) == 0
+    assert engine.to_host(out.ptr, np.uint64, 9, engine.stream).tolist() == [7 + 3 * key for key in range(9)]
 
 
 def test_engine_is_one_a_process_and_says_what_it_is(engine: cuda.CudaEngine) -> None:

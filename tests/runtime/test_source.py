@@ -29,7 +29,7 @@ from warphash.runtime.source import (
     source_of,
     translation_unit,
 )
-from warphash.storage.make import kernel_spec
+from warphash.storage.stores import kernel_spec
 
 
 @pytest.fixture

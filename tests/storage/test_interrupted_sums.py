@@ -14,7 +14,7 @@ from support.engines import missing
 from support.faults import FAMILIES, VERBS, Family, Repeating, check_harmless, interrupts
 from warphash.storage.buckets import array as bucket_array
 from warphash.storage.quotient import route
-from warphash.storage.subtables.store import SubtableStore
+from warphash.storage.subtables.store import SubtableSlots
 from warphash.storage.tickets import array as ticket_array
 from warphash.storage.two_level import array as two_level_array
 from warphash.storage.update.transaction import Transaction
@@ -43,7 +43,7 @@ def in_small_pieces() -> Iterator[None]:
 
 ENDS = [
     *((family, Transaction, "_end_sums") for family in ("buckets", "quotients", "tickets", "two-level")),
-    ("subtables", SubtableStore, "_end_accumulation"),
+    ("subtables", SubtableSlots, "_end_accumulation"),
 ]
 """Tables whose interrupted sums are finished before the interrupt comes out, and what finishes them."""
 

@@ -16,9 +16,10 @@ from warphash.runtime.abi import Flag
 from warphash.runtime.devices import engine_for
 from warphash.storage.batch import Batch
 from warphash.storage.buckets.array import BucketArray
-from warphash.storage.buckets.store import BucketStore
-from warphash.storage.make import kernel_spec
+from warphash.storage.buckets.store import BucketSlots
 from warphash.storage.result_slot import ResultSlot
+from warphash.storage.slots import TableKind
+from warphash.storage.stores import kernel_spec
 
 N = 60
 """Elements of a batch: few enough for one block of the emulated engine."""
@@ -28,9 +29,9 @@ def table(design: str = "cuckoo", **options: Any) -> warphash.HashMap:
     return warphash.HashMap("u8", "u4", device="emulated", design=design, capacity=4000, seed=5, **options)
 
 
-def store_of(made: warphash.HashMap) -> BucketStore:
+def store_of(made: warphash.HashMap) -> BucketSlots:
     store = made._storage.store
-    assert isinstance(store, BucketStore)
+    assert isinstance(store, BucketSlots)
     return store
 
 
@@ -109,13 +110,13 @@ def test_batches_that_need_their_outcome_wait(waits: list[int]) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_pairs_without_a_slot_are_placed_by_the_next_call(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With no evictions allowed, a batch displaces a pair, and the rest of its new keys finds no slot."""
-    recover, recoveries = BucketStore.recover, list[int]()
+    recover, recoveries = BucketSlots.recover, list[int]()
 
-    def counted(store: BucketStore, stream: Any) -> None:
+    def counted(store: BucketSlots, stream: Any) -> None:
         recoveries.append(1)
         recover(store, stream)
 
-    monkeypatch.setattr(BucketStore, "recover", counted)
+    monkeypatch.setattr(BucketSlots, "recover", counted)
     made, held, rng = table(), dict[int, int](), np.random.default_rng(seed)
     for step in range(40):
         keys, values = batch(rng)
@@ -155,7 +156,7 @@ def test_a_pair_that_finds_no_slot_is_displaced_if_the_kernel_adopts(value_bytes
     found_no_slot = 0
     for seed, adopts in product(range(3), (False, True)):
         flags = engine.from_host(np.full(n, 77, np.uint8))
-        array = BucketArray(engine, design, parameters, spec, 280, seed, "mixer")
+        array = BucketArray(TableKind(engine, design, parameters, spec), 280, seed, "mixer")
         array.clear()
         array.table.chain_limit = 0
         values = held.ptr if value_bytes else 0

@@ -11,14 +11,14 @@ import pytest
 from support.refusals import held_memory
 from warphash import HashMap, TableFull
 from warphash.storage.buckets.array import BucketArray
-from warphash.storage.buckets.store import BucketStore
-from warphash.storage.storage import Outcome
+from warphash.storage.buckets.store import BucketSlots
+from warphash.storage.slots import Outcome
 
 KEYS = np.arange(1, 61, dtype="u8")
 FAILED = Outcome(0, 1, 0, 0)
 
 
-def table_of(**options: Any) -> tuple[HashMap, BucketStore]:
+def table_of(**options: Any) -> tuple[HashMap, BucketSlots]:
     options = {"design": "bucketed_cuckoo", "device": "cpu", "capacity": 100, "seed": 1, **options}
     table = HashMap("u8", "u8", **options)
     table.insert(KEYS, KEYS)

@@ -16,7 +16,7 @@ from support.faults import FAMILIES, VERBS, Scenario, Verb, interrupts, refusals
 from support.types import Array
 from warphash import HashMap, TableFull
 from warphash.designs.base import Design
-from warphash.storage.subtables.store import SubtableStore
+from warphash.storage.subtables.store import SubtableSlots
 
 
 def _upsert_too_many(family: Any, table: Any, ids: Array) -> None:
@@ -134,14 +134,14 @@ def here(rare: str = "") -> list[Any]:
 def reached(scenario: Crowded) -> bool:
     """Whether the call runs the method that the scenario is about."""
     calls: list[str] = []
-    method: Callable[..., Any] = getattr(SubtableStore, scenario.reaches)
+    method: Callable[..., Any] = getattr(SubtableSlots, scenario.reaches)
 
-    def noted(self: SubtableStore, *given: Any) -> Any:
+    def noted(self: SubtableSlots, *given: Any) -> Any:
         calls.append(scenario.reaches)
         return method(self, *given)
 
     table = scenario.make()
-    with mock.patch.object(SubtableStore, scenario.reaches, noted):
+    with mock.patch.object(SubtableSlots, scenario.reaches, noted):
         scenario.call(table)
     return bool(calls) and not scenario.problem(table, done=True, whole=True)
 

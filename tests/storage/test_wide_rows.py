@@ -21,7 +21,7 @@ from warphash.designs import registry
 from warphash.runtime.abi import COUNT_WORDS, Op, kind_of
 from warphash.storage import wide_rows
 from warphash.storage.batch import Batch
-from warphash.storage.buckets.store import BucketStore
+from warphash.storage.buckets.store import BucketSlots
 from warphash.storage.wide_rows import WideRows
 
 LAYOUTS = {name: registry.get(name).layout for name in design_names()}
@@ -274,7 +274,7 @@ def test_rows_that_an_interrupted_update_has_taken_come_back(monkeypatch: pytest
     more = np.arange(100, 200)
     for _ in range(3):
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(BucketStore, "update", interrupted)
+            patch.setattr(BucketSlots, "update", interrupted)
             table.insert(keys_of(more), more.astype("u8"))
     assert rows_of(table)._state.taken == 400
     assert table.insert(keys_of(more[:1]), more[:1].astype("u8")).all()

@@ -21,9 +21,9 @@ from support.types import Array
 from warphash import DtypeError, HashMap, HashSet, MultiMap, ParameterError, UnsupportedVerb
 from warphash.designs import registry
 from warphash.runtime.devices import engine_for
-from warphash.storage.bounded import bounded_storage
+from warphash.storage.bounded import bounded_rows
 from warphash.storage.bounded.bound import EVICT
-from warphash.storage.strings import string_storage, string_table
+from warphash.storage.strings import string_rows, string_table
 
 engines = pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
 policies = pytest.mark.parametrize("evict", EVICT)
@@ -180,7 +180,7 @@ def test_lfu_frequent_keys_stay_and_keep_their_history(
     device: str, design: str, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Strings, too, although those that left are forgotten, and others have their numbers."""
-    monkeypatch.setattr(string_storage, "FEWEST_TO_COLLECT", 0)
+    monkeypatch.setattr(string_rows, "FEWEST_TO_COLLECT", 0)
     made = Bounded(key, design=design, device=device, evict="lfu")
     for _ in range(12):
         made.insert(np.arange(60))
@@ -299,9 +299,9 @@ def test_a_stream_of_many_more_keys_runs_in_bounded_memory(design: str, evict: s
 @policies
 def test_a_stream_of_strings_runs_in_bounded_memory(evict: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that left are forgotten, also inside of a batch far longer than the bound."""
-    monkeypatch.setattr(string_storage, "FEWEST_TO_COLLECT", 64)
+    monkeypatch.setattr(string_rows, "FEWEST_TO_COLLECT", 64)
     monkeypatch.setattr(string_table, "PIECE", 64)
-    monkeypatch.setattr(bounded_storage, "LEAST_PIECE", 16)
+    monkeypatch.setattr(bounded_rows, "LEAST_PIECE", 16)
     made, most = Bounded("str", evict=evict, max_size=200), 0
     keep = string_table.StringTable.intern
 
@@ -326,7 +326,7 @@ def test_nulls_that_are_dropped_have_no_scores() -> None:
 @engines
 @policies
 def test_a_batch_far_longer_than_the_bound_goes_in_pieces(device: str, evict: str) -> None:
-    with mock.patch.object(bounded_storage, "LEAST_PIECE", 16):
+    with mock.patch.object(bounded_rows, "LEAST_PIECE", 16):
         made = Bounded(device=device, evict=evict)
         most = [0]
         scan = type(made.table._storage.inner).scan
@@ -347,7 +347,7 @@ def test_a_batch_far_longer_than_the_bound_goes_in_pieces(device: str, evict: st
 
 
 def test_a_key_may_be_added_twice_in_one_long_batch() -> None:
-    with mock.patch.object(bounded_storage, "LEAST_PIECE", 16):
+    with mock.patch.object(bounded_rows, "LEAST_PIECE", 16):
         made = Bounded(evict="fifo", max_size=40)
         added = made.insert(np.concatenate([np.arange(10), np.arange(100, 200), np.arange(10)]))
         assert added.all() and made.ids() == [*range(10), *range(170, 200)]
@@ -360,7 +360,7 @@ def test_a_table_that_may_not_grow_takes_pieces_that_fit() -> None:
 
 
 def test_held_values_and_answers_of_a_long_batch() -> None:
-    with mock.patch.object(bounded_storage, "LEAST_PIECE", 16):
+    with mock.patch.object(bounded_rows, "LEAST_PIECE", 16):
         made = Bounded(evict="fifo")
         made.insert(np.arange(50))
         held, added = made.table.find_or_insert(made.keys(np.arange(25, 325)), rows(np.arange(1025, 1325), "u8"))

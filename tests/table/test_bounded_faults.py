@@ -16,7 +16,7 @@ from support.refusals import refusing
 from support.types import Array
 from warphash import HashMap, TableFull
 from warphash.runtime.devices import engine_for
-from warphash.storage.bounded.bounded_storage import LEAST_PIECE
+from warphash.storage.bounded.bounded_rows import LEAST_PIECE
 
 MOST = 100
 OLD, BATCH = np.arange(MOST), np.concatenate([np.arange(80, 150), np.arange(90, 100)])

@@ -16,6 +16,7 @@ from warphash import HashMap, HashSet, TableFull, WarphashError
 from warphash.arrays.library import ELSEWHERE, KnownArrays
 from warphash.runtime.cuda import _streams  # type: ignore[attr-defined]
 from warphash.storage.lookup import NO_FIELDS
+from warphash.storage.word_rows import WordRows
 from warphash.table.base import PRESENCE, BaseTable
 from warphash.table.known_batches import known_lookups, known_updates
 
@@ -42,7 +43,8 @@ class Storage:
 
     def __init__(self, **changes: Any) -> None:
         step, fields = changes.get("step"), changes.get("find_fields", NO_FIELDS)
-        array = SimpleNamespace(find_fields=fields, program=SimpleNamespace(kernels={}), table=b"12345678")
+        program = changes.get("program", SimpleNamespace(kernels={}))
+        array = SimpleNamespace(find_fields=fields, program=program, table=b"12345678")
         self.store = SimpleNamespace(recovery=SimpleNamespace(step=step), state=SimpleNamespace(array=array))
 
 
@@ -113,11 +115,18 @@ def test_arrays_of_another_device_go_the_usual_way() -> None:
         Storage(step=print),
         Storage(find_fields={"displaced": 1}),
         Storage(),  # no find was ever launched
+        Storage(program=SimpleNamespace()),
     ],
-    ids=["of another type", "with an update to finish", "with displaced pairs", "without a loaded kernel"],
+    ids=[
+        "of another type",
+        "with an update to finish",
+        "with displaced pairs",
+        "without a loaded kernel",
+        "that are swept",
+    ],
 )
 def test_other_storages_go_the_usual_way(storage: Any) -> None:
-    find = _streams.Find(Storage, NO_FIELDS, PLACES)
+    find = _streams.Find(Storage, WordRows.loaded_find, PLACES)
     assert find.launch(storage, 0, lookups().see(Array((5,)))) == -1
 
 

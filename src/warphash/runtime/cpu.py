@@ -7,9 +7,8 @@ compiled when a program first asks for them, with the options of the extension, 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,8 @@ from ..errors import EngineUnavailable
 from ..settings import get_num_threads
 from . import _cpu, program_log, thread_limits  # type: ignore[attr-defined]  # the first is compiled
 from .abi import Launch
-from .engine import Buffer, KernelSpec, Program, WindowBody
-from .memory import HostAnswer, sweep_in_turn
+from .engine import Buffer, KernelSpec, Program
+from .host_engine import HostEngine
 
 __all__ = ["CpuEngine", "engine"]
 
@@ -99,7 +98,7 @@ class _CpuProgram:
         """Nothing is left to compile."""
 
 
-class CpuEngine:
+class CpuEngine(HostEngine):
     """This machine's processors and memory. Calls return when the work is done; ``stream`` is ignored."""
 
     device = "cpu"
@@ -109,9 +108,6 @@ class CpuEngine:
     lanes: int = 1
     stage_bytes: int = 256 << 10
     pool_blocks: int = 0
-    shares_host_memory: bool = True
-    lost_in_child: str | None = None
-    clocks_mhz: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self) -> None:
         self._programs: dict[KernelSpec, Program] = {}
@@ -123,23 +119,12 @@ class CpuEngine:
             self._programs[spec] = _CpuProgram(spec)
         return self._programs[spec]
 
-    def recall(self, spec: KernelSpec) -> float | None:
-        """None: nothing is measured here."""
-        return None
-
-    def remember(self, spec: KernelSpec, number: float) -> None:
-        """Forget the number."""
-
     def allocate(self, nbytes: int, stream: Any = None) -> Buffer:
         try:
             memory: Buffer = _cpu.Memory(nbytes)
         except MemoryError:
             raise MemoryError(f"the system refused {nbytes:,} bytes of memory") from None
         return memory
-
-    def allocate_pinned(self, nbytes: int) -> Buffer:
-        """As `allocate`: there is one memory."""
-        return self.allocate(nbytes)
 
     def fill(self, target: int, byte: int, nbytes: int, stream: Any = None) -> None:
         _cpu.fill(target, byte, nbytes, get_num_threads() if nbytes >= _FEWEST_BYTES_FOR_THREADS else 1)
@@ -152,31 +137,8 @@ class CpuEngine:
         self.copy(address_of(array), ptr, array.nbytes)
         return array
 
-    def from_host(self, array: npt.NDArray[Any], stream: Any = None) -> Buffer:
-        memory = self.allocate(array.nbytes)
-        self.upload(memory.ptr, array)
-        return memory
-
     def upload(self, target: int, array: npt.NDArray[Any], stream: Any = None) -> None:
         self.copy(target, address_of(array), array.nbytes)
-
-    def sweep(self, memory: int, nbytes: int, window_bytes: int, body: WindowBody, writes: bool, stream: Any) -> None:
-        """As `Engine.sweep`, one window after another."""
-        sweep_in_turn(self, memory, nbytes, window_bytes, body, writes)
-
-    def reserve_heap(self, nbytes: int) -> None:
-        """The C library's heap grows by itself."""
-
-    def answer(self, words: int) -> HostAnswer:
-        """Room for so many words of 64 bits."""
-        return HostAnswer(self.allocate_pinned(8 * words), self.copy)
-
-    def is_captured(self, stream: Any) -> bool:
-        """False: there are no graphs here."""
-        return False
-
-    def synchronize(self, stream: Any = None) -> None:
-        """Nothing is ever under way."""
 
 
 @cache

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..arrays import gpu_memory
-from ..errors import DeviceError, EngineUnavailable
+from ..errors import EXTENSION_MEND, DeviceError, EngineUnavailable
 from .engine import Engine
 
 __all__ = ["engine_for"]
@@ -39,8 +39,6 @@ def engine_for(device: str | None) -> Engine:
         try:
             from . import cpu
         except ImportError as error:
-            from .doctor import EXTENSION_MEND
-
             raise EngineUnavailable(
                 f"device 'cpu' cannot be used: the compiled extension is missing ({error}): {EXTENSION_MEND}"
             ) from None

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata, util
 
-from ..errors import EngineUnavailable, WarphashError
+from ..errors import EXTENSION_MEND, EngineUnavailable, WarphashError
 from ..settings import CACHE_VARIABLE, get_num_threads
 
 __all__ = ["Finding", "examine", "report"]
@@ -24,7 +24,6 @@ EXTRAS = ("typer", "rich", "matplotlib", "pyarrow")
 """Modules that ``warphash bench`` and ``warphash figure`` need."""
 
 NUMPY_MEND = "pip install --force-reinstall 'numpy>=1.26'"
-EXTENSION_MEND = "pip install --force-reinstall --no-deps warphash"
 
 SIMD_LEVELS = {"wide": "AVX-512", "fast": "AVX2", "base": "the processor family's baseline"}
 """The extension's builds (``CMakeLists.txt``), by what they need."""

@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 from ..settings import get_num_threads, set_num_threads
+from ..version import __version__
 
 __all__ = ["register"]
 
@@ -44,8 +45,6 @@ def _controller(base: Any) -> type:
             set_num_threads(num_threads)
 
         def get_version(self) -> str:
-            from .. import __version__
-
             return __version__
 
     return CpuEngineController

@@ -18,7 +18,7 @@ class Batch(NamedTuple):
     Attributes
     ----------
     keys, values
-        Packed rows for a `Storage`; words for a `Store` and its array.
+        Packed rows for `Rows`; words for `Slots` and their array.
     n
         Elements.
     op, kind
@@ -26,7 +26,7 @@ class Batch(NamedTuple):
     flags
         Receives what became of each element: a byte (`abi.Flag`).
     held
-        Receives the value that each key has after the update. Only a `Storage` writes there.
+        Receives the value that each key has after the update. Only `Rows` write there.
     unique
         The caller vouches that the keys differ from each other and from those in the table.
     stream

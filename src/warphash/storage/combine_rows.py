@@ -11,18 +11,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..designs import registry
 from ..errors import UnsupportedVerb
 from ..runtime.abi import RowBatch, StoredRows, bytes_of
-from ..runtime.engine import Buffer
+from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 from .batch import Batch
-from .make import make_wide_rows
-from .storage import Storage
+from .rows import Rows
+from .slots import Slots, StoreOptions, TableKind
+from .stores import spec_of, store_maker
+from .wide_rows import WideRows
 
 __all__ = ["combine_rows"]
 
 
-def combine_rows(storage: Storage, key_bytes: int, value_bytes: int, given: Batch) -> Buffer:
+def combine_rows(storage: Rows, key_bytes: int, value_bytes: int, given: Batch) -> Buffer:
     """Compute the value that each key of a batch has to get, for each element. Elements of one key get the same value.
 
     Parameters
@@ -56,7 +59,7 @@ def combine_rows(storage: Storage, key_bytes: int, value_bytes: int, given: Batc
     storage.store.finish(stream)
     batch, held, result, found = rows(), rows(), rows(), engine.allocate(n, stream)
     nothing = bytes(value_bytes)
-    own = make_wide_rows(engine, key_bytes, value_bytes, n, storage.store.seed + 1)
+    own = _wide_rows(engine, key_bytes, value_bytes, n, storage.store.seed + 1)
     own.update(given._replace(flags=0, held=0, unique=False))
     own.store.finish(stream)
     for made in (batch, result):
@@ -72,3 +75,14 @@ def combine_rows(storage: Storage, key_bytes: int, value_bytes: int, given: Batc
     scatter = RowBatch(n=n, rows=batch.ptr, row_bytes=value_bytes, numbers=numbers.ptr, flags=found.ptr)
     program.run("scatter", StoredRows(rows=result.ptr, stored_bytes=value_bytes), scatter, n, stream)
     return result
+
+
+def _wide_rows(engine: Engine, key_bytes: int, value_bytes: int, capacity: int, seed: int) -> WideRows:
+    """Empty `WideRows` for the work of one call."""
+    design = registry.get("bucketed_cuckoo")
+    parameters = design.resolve({})
+    spec = spec_of(design, tuple(parameters.items()), 8, 8, "mixer")
+    options = StoreOptions(True, 8, design.default_load_factor(parameters), None, False)
+    kind, capacity = TableKind(engine, design, parameters, spec), max(1, capacity)
+    store: Slots = store_maker(design.layout.family)(kind, capacity, seed, "mixer", options, False)
+    return WideRows(store, key_bytes, value_bytes)

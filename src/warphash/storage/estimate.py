@@ -25,7 +25,7 @@ from ..runtime.abi import FingerprintBatch, StoredRows
 from ..runtime.source import ROWS, SKETCH
 from .batch import Batch
 from .batch_order.sample import absent_share, seem_distinct
-from .storage import Store
+from .slots import Slots
 
 __all__ = ["FEWEST_SKETCHED", "estimate_new_keys"]
 
@@ -39,7 +39,7 @@ _REGISTERS = 1 << 13
 """Of a sketch; ``kSketchBits`` in ``kernels/rows``."""
 
 
-def estimate_new_keys(store: Store, batch: Batch, room: int = 0) -> int:
+def estimate_new_keys(store: Slots, batch: Batch, room: int = 0) -> int:
     """Estimate how many different keys of a batch are not in the store. Waits, unless the keys are unique.
 
     Parameters
@@ -63,7 +63,7 @@ def estimate_new_keys(store: Store, batch: Batch, room: int = 0) -> int:
     return min(absent, math.ceil(_distinct(_sketch(store, keys, n, stream))))
 
 
-def _sketch(store: Store, keys: int, n: int, stream: Any) -> npt.NDArray[np.uint32]:
+def _sketch(store: Slots, keys: int, n: int, stream: Any) -> npt.NDArray[np.uint32]:
     """The registers of a sketch of all keys."""
     engine = store.engine
     registers = engine.allocate(4 * _REGISTERS, stream)

@@ -5,83 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..designs import auto, registry
 from ..designs.base import Design
 from ..runtime.engine import Engine, KernelSpec
 from ..runtime.source import AGGREGATES, BOUNDED, ROWS, SKETCH, partition
 from .bounded.bound import RANKED_ROWS, Bound
-from .hash_constants import HASHES
-from .storage import Storage, Store, StoreOptions, TableKind
+from .rows import Rows
+from .slots import Slots, StoreOptions, TableKind
+from .stores import lies_in_rows, spec_of, store_maker
 from .word_rows import WordRows
 
 if TYPE_CHECKING:
     from .bounded.policies import Policy
-    from .wide_rows import WideRows
 
-__all__ = ["kernel_spec", "make_storage", "make_wide_rows", "programs", "widths_of"]
-
-
-def _word(nbytes: int) -> int:
-    return 4 if nbytes <= 4 else 8
-
-
-def _lies_in_rows(design: Design, key_bytes: int, value_bytes: int) -> bool:
-    return not design.layout.in_place and (key_bytes > 8 or value_bytes > 8)
-
-
-def widths_of(design: Design, key_bytes: int, value_bytes: int) -> tuple[int, int]:
-    """Widths of keys and values as kernels take them.
-
-    Both are words. Where a design has wider keys and values in place, those of keys are powers of two, and those of
-    values are multiples of 4. For rows, both are 8: a fingerprint and a row number.
-    """
-    if _lies_in_rows(design, key_bytes, value_bytes):
-        return 8, 8
-    key = _word(key_bytes) if key_bytes <= 8 else 1 << (key_bytes - 1).bit_length()
-    wide = key_bytes > 8 or value_bytes > 8
-    return key, -(-value_bytes // 4) * 4 if wide else _word(value_bytes) if value_bytes else 0
-
-
-def kernel_spec(
-    design: Design, parameters: Mapping[str, Any], key_bytes: int, value_bytes: int, hash: str
-) -> KernelSpec:
-    """The kernels of a design for keys and values of such widths, as `widths_of` gives them.
-
-    Parameters
-    ----------
-    hash
-        The family of hash functions: one of `hash_constants.HASHES`.
-    """
-    layout = design.layout
-    slots = layout.slots_per_bucket(parameters, key_bytes, value_bytes)
-    constants = {**design.fields(parameters), "family": HASHES.index(hash)}
-    if layout.in_place:
-        constants["value_bytes"] = value_bytes
-    return KernelSpec(
-        design.name,
-        key_bytes,
-        value_bytes,
-        slots,
-        tuple(sorted(constants.items())),
-        layout=layout,
-        splits=design.splits(parameters, slots, layout.slot_bytes(key_bytes, value_bytes)),
-    )
-
-
-@cache
-def _spec(
-    design: Design, parameters: tuple[tuple[str, Any], ...], key_bytes: int, value_bytes: int, hash: str
-) -> KernelSpec:
-    """One object for all tables of a kind, which knows its widths and its hash already."""
-    return kernel_spec(design, dict(parameters), *widths_of(design, key_bytes, value_bytes), hash)
-
-
-@cache
-def _maker(family: str) -> Any:
-    """``make_store`` of a family. A process imports only the families that its tables need."""
-    return import_module(f".{family}.store", __package__).make_store
+__all__ = ["make_storage", "programs"]
 
 
 @cache
@@ -90,7 +29,7 @@ def _import_for_verbs() -> None:
 
     A verb imports nothing. An import takes memory, and may fail with an ImportError where there is little.
     """
-    _maker("buckets")
+    store_maker("buckets")
     for name in ("wide_rows", "combine_rows"):
         import_module(f".{name}", __package__)
     import_module("numpy.ma")  # the set functions of NumPy ask it whether an array is masked
@@ -98,7 +37,7 @@ def _import_for_verbs() -> None:
 
 def _stored_widths(design: Design, key_bytes: int, value_bytes: int, ranked: bool) -> tuple[bool, int, int]:
     """Whether pairs lie in rows behind the slots, and the widths of what the slots hold."""
-    in_rows = ranked or _lies_in_rows(design, key_bytes, value_bytes)
+    in_rows = ranked or lies_in_rows(design, key_bytes, value_bytes)
     return (True, 8, 8) if in_rows else (False, key_bytes, value_bytes)
 
 
@@ -122,7 +61,7 @@ def programs(
         return
     ranked = bound is not None and bound.evict in RANKED_ROWS
     _, *stored = _stored_widths(design, key_bytes, value_bytes, ranked)
-    spec = _spec(design, tuple(parameters.items()), *stored, family)
+    spec = spec_of(design, tuple(parameters.items()), *stored, family)
     yield spec
     yield from (ROWS, SKETCH, AGGREGATES)
     yield from map(partition, filter(None, (design.layout.partition, design.layout.lookup_partition)))
@@ -145,9 +84,8 @@ def make_storage(
     bound: Bound | None = None,
     any_length: bool = False,
     drops_nulls: bool = False,
-    policy: Policy | None = None,
-) -> Storage:
-    """Make an empty storage for ``capacity`` keys.
+) -> Rows:
+    """Make an empty storage for ``capacity`` keys: a store of the design's family, behind the rows that are asked for.
 
     Parameters
     ----------
@@ -161,91 +99,45 @@ def make_storage(
         Keys are strings of any length; ``key_bytes`` is the width of their rows.
     drops_nulls
         Nulls among such keys are left out.
-    policy
-        Of the bound; by default, a new one of its name.
     """
     _import_for_verbs()
+    policy: Policy | None = None
+    ranked = bound is not None and bound.evict in RANKED_ROWS
     if any_length:
         from .bounded.policies import make_policy
         from .strings.bounded_strings import HASH_BYTES, BoundedStrings, ByHash
-        from .strings.string_storage import StringStorage
+        from .strings.string_rows import StringRows
         from .strings.string_table import NUMBER_BYTES, StringTable
 
-        strings = StringTable(engine, seed, capacity)
+        key_bytes, strings = NUMBER_BYTES, StringTable(engine, seed, capacity)
         if bound is not None and bound.evict == "lfu":
             policy = ByHash(engine, make_policy("lfu", engine, bound.max_size, HASH_BYTES, seed), strings)
-        inner: Any = make_storage(
-            engine,
-            design,
-            parameters,
-            key_bytes=NUMBER_BYTES,
-            value_bytes=value_bytes,
-            capacity=capacity,
-            seed=seed,
-            family=family,
-            options=options,
-            multi=multi,
-            bound=bound,
-            policy=policy,
-        )
-        kind = StringStorage if bound is None else BoundedStrings
-        return kind(strings, inner, value_bytes, drops_nulls=drops_nulls)
-    widths: dict[str, Any] = {"key_bytes": key_bytes, "value_bytes": value_bytes, "seed": seed, "family": family}
-    storage: Storage
-    ranked = bound is not None and bound.evict in RANKED_ROWS
+    rows: Any
     if design.layout.composed:
-        composed = import_module(f".{design.layout.family}.storage", __package__)
-        storage = composed.make_storage(engine, design, parameters, capacity=capacity, options=options, **widths)
-    else:
-        storage = _of_words_or_rows(
-            engine, design, parameters, capacity=capacity, options=options, multi=multi, ranked=ranked, **widths
+        composed = import_module(f".{design.layout.family}.rows", __package__)
+        widths = {"key_bytes": key_bytes, "value_bytes": value_bytes}
+        rows = composed.make_storage(
+            engine, design, parameters, capacity=capacity, seed=seed, family=family, options=options, **widths
         )
-    if bound is None:
-        return storage
-    from .bounded.bounded_storage import BoundedStorage
-    from .bounded.policies import make_policy
+    else:
+        in_rows, *stored = _stored_widths(design, key_bytes, value_bytes, ranked)
+        kind = TableKind(engine, design, parameters, spec_of(design, tuple(parameters.items()), *stored, family))
+        if in_rows and options.leaves:
+            options = options._replace(leaves=False)
+        store: Slots = store_maker(design.layout.family)(kind, capacity, seed, family, options, multi)
+        if in_rows:
+            from .wide_rows import WideRows
 
-    if policy is None:
-        policy = make_policy(bound.evict, engine, bound.max_size, key_bytes, seed)
-    return BoundedStorage(storage, bound.max_size, policy, key_bytes, value_bytes, grows=options.grows)
+            rows = WideRows(store, key_bytes, value_bytes, ranked=ranked)
+        else:
+            rows = WordRows(store, key_bytes, value_bytes, multi)
+    if bound is not None:
+        from .bounded.bounded_rows import BoundedRows
+        from .bounded.policies import make_policy
 
-
-def _of_words_or_rows(
-    engine: Engine,
-    design: Design,
-    parameters: Mapping[str, Any],
-    *,
-    key_bytes: int,
-    value_bytes: int,
-    capacity: int,
-    seed: int,
-    family: str,
-    options: StoreOptions,
-    multi: bool,
-    ranked: bool,
-) -> Storage:
-    """A store of the design's family, behind `WordRows`; behind `WideRows` if rows are wide or have ranks."""
-    in_rows, *stored = _stored_widths(design, key_bytes, value_bytes, ranked)
-    spec = _spec(design, tuple(parameters.items()), *stored, family)
-    kind = TableKind(engine, design, parameters, spec)
-    if in_rows and options.leaves:
-        options = options._replace(leaves=False)
-    store: Store = _maker(design.layout.family)(kind, capacity, seed, family, options, multi)
-    if in_rows:
-        from .wide_rows import WideRows
-
-        return WideRows(store, key_bytes, value_bytes, ranked=ranked)
-    return WordRows(store, key_bytes, value_bytes, multi)
-
-
-def make_wide_rows(engine: Engine, key_bytes: int, value_bytes: int, capacity: int, seed: int) -> WideRows:
-    """Make empty `WideRows` for the work of one call."""
-    from .wide_rows import WideRows
-
-    design = registry.get("bucketed_cuckoo")
-    parameters = design.resolve({})
-    spec = _spec(design, tuple(parameters.items()), 8, 8, "mixer")
-    options = StoreOptions(True, 8, design.default_load_factor(parameters), None, False)
-    kind, capacity = TableKind(engine, design, parameters, spec), max(1, capacity)
-    store: Store = _maker(design.layout.family)(kind, capacity, seed, "mixer", options, False)
-    return WideRows(store, key_bytes, value_bytes)
+        policy = policy or make_policy(bound.evict, engine, bound.max_size, key_bytes, seed)
+        rows = BoundedRows(rows, bound.max_size, policy, key_bytes, value_bytes, grows=options.grows)
+    if any_length:
+        made = StringRows if bound is None else BoundedStrings
+        rows = made(strings, rows, value_bytes, drops_nulls=drops_nulls)
+    return cast(Rows, rows)

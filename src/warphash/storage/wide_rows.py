@@ -61,7 +61,6 @@ import numpy as np
 
 from ..errors import TableFull, UnsupportedVerb
 from ..runtime.abi import (
-    COUNT_WORDS,
     REPORT_WORDS,
     FingerprintBatch,
     Flag,
@@ -76,8 +75,9 @@ from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 from .batch import COMBINING, Batch, MixedBatch
 from .lookup import launch_find
+from .reports import read_report, zeroed_report
 from .scratch import DeviceList, flags_at, with_flags
-from .storage import MemoryUse, Store
+from .slots import MemoryUse, Slots
 
 __all__ = ["Touch", "TouchedRows", "WideRows"]
 
@@ -135,7 +135,7 @@ class _State:
         Memory of the stack of free rows, and how many are on it.
     """
 
-    store: Store
+    store: Slots
     salt: int
     keys: Buffer
     values: Buffer
@@ -187,7 +187,7 @@ class _Lookup:
 
 
 class WideRows:
-    """Packed rows of any width, on an `Store` of fingerprints.
+    """Packed rows of any width, on `Slots` of fingerprints.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class WideRows:
 
     rereads = True
 
-    def __init__(self, store: Store, key_bytes: int, value_bytes: int, *, ranked: bool = False) -> None:
+    def __init__(self, store: Slots, key_bytes: int, value_bytes: int, *, ranked: bool = False) -> None:
         engine, seed = store.engine, store.seed
         self.key_bytes, self.value_bytes = key_bytes, value_bytes
         self._rank_bytes = 8 if ranked else 0
@@ -213,7 +213,7 @@ class WideRows:
         self._state = _State(store, 0x9E3779B97F4A7C15 ^ seed, keys, values, ranks, free_list)
 
     @property
-    def store(self) -> Store:
+    def store(self) -> Slots:
         return self._state.store
 
     @property
@@ -260,7 +260,7 @@ class WideRows:
         launch_find(self.store.state.array, prints.ptr, n, 0, 0, 0, stream, out, entry)
 
     def update(self, given: Batch, touch: Touch | None = None) -> None:
-        """As `Storage.update`; unique keys save nothing here (see the module)."""
+        """As `Rows.update`; unique keys save nothing here (see the module)."""
         if given.op in COMBINING and (number := bytes_of(given.kind)) not in (4, 8):
             raise UnsupportedVerb(
                 f"upsert combines numbers of 4 or 8 bytes in a table of rows, for keys or values of more than 8 bytes "
@@ -283,7 +283,7 @@ class WideRows:
         flags, _own_flags = flags_at(self._engine, flags, n, stream)
         self._reserve_free_list(n, stream)
         batch = self._look_up(keys, n, flags, 4 * n, stream)
-        pushed = self._zeroed_report(stream)
+        pushed = zeroed_report(self._engine, stream)
         self._match(keys, n, batch.rows, flags, stream, batch)
         store, state = self.store, self._state
         size = store.size
@@ -303,7 +303,7 @@ class WideRows:
         )
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any, out_ranks: int = 0) -> int:
-        """As `Storage.scan`; with the ranks of the rows, if they have ranks."""
+        """As `Rows.scan`; with the ranks of the rows, if they have ranks."""
         rows = self._engine.allocate(8 * max(1, room), stream)
         found = self.store.scan(room, 0, rows.ptr, stream)
         n = min(found, room)
@@ -316,7 +316,7 @@ class WideRows:
         return found
 
     def copy(self, stream: Any) -> WideRows:
-        """As `Storage.copy`."""
+        """As `Rows.copy`."""
         state = self._state
         store = state.store.copy(stream)
         twin = WideRows(store, self.key_bytes, self.value_bytes, ranked=self._rank_bytes > 0)
@@ -395,7 +395,7 @@ class WideRows:
             report=batch.report,
         )
         self._run("claim_rows", self._stored_keys, claim, stream)
-        return Report.of(self._engine.to_host(batch.report, np.uint64, COUNT_WORDS, stream))
+        return read_report(self._engine, batch.report, stream)
 
     def _add(self, batch: _Lookup, added: int, given: Batch, touch: Touch | None) -> None:
         """Enter the chosen elements, ``added`` of them, with the values of all elements that have their keys."""
@@ -590,11 +590,6 @@ class WideRows:
             row = self._engine.from_host(np.frombuffer(default, np.uint8).copy(), stream)
             self._default = kept = default, row
         return kept[1]
-
-    def _zeroed_report(self, stream: Any) -> Buffer:
-        report = self._engine.allocate(8 * REPORT_WORDS, stream)
-        self._engine.fill(report.ptr, 0, report.nbytes, stream)
-        return report
 
     def _run(self, entry: str, stored: StoredRows, batch: Launch, stream: Any) -> None:
         if batch.n:

@@ -13,8 +13,8 @@ from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 from .batch import COMBINING, Batch, MixedBatch
 from .batch_order import hot_keys
-from .lookup import find_in_any_order, launch_find
-from .storage import MemoryUse, Store
+from .lookup import NO_FIELDS, find_in_any_order, launch_find
+from .slots import MemoryUse, Slots
 
 __all__ = ["FEWEST_BUILT", "WordRows"]
 
@@ -32,26 +32,26 @@ _VALUE_ALIGNMENT_BYTES = 8
 
 
 class WordRows:
-    """Packed rows in, packed rows out, on an `Store` of words.
+    """Packed rows in, packed rows out, on `Slots` of words.
 
     Parameters
     ----------
     key_bytes, value_bytes
         Width of a row; ``value_bytes`` may be 0.
     multi
-        Keys repeat, as in a `Store` of a `MultiMap`: each element of a batch counts.
+        Keys repeat, as in the `Slots` of a `MultiMap`: each element of a batch counts.
 
     Attributes
     ----------
     rereads
-        As of a `Storage`.
+        As of `Rows`.
     key_slack
         The bits that are not all 0 in an address of keys which kernels cannot take as words.
     """
 
     rereads = False
 
-    def __init__(self, store: Store, key_bytes: int, value_bytes: int, multi: bool = False) -> None:
+    def __init__(self, store: Slots, key_bytes: int, value_bytes: int, multi: bool = False) -> None:
         self.store = store
         self.key_bytes, self.value_bytes, self._multi = key_bytes, value_bytes, multi
         spec = store.spec
@@ -84,6 +84,19 @@ class WordRows:
         launch_find(self.store.state.array, words[0], n, out, flags, absent, stream)
         if held is not None:
             self._narrow(out, n, values, self.value_bytes, self._value_word, stream)
+
+    def loaded_find(self) -> tuple[Any, Any] | None:
+        """The loaded kernel of a small find on a GPU, and the table that it is given (``src/extension/find.hpp``).
+
+        None while a find has more to do: to load the kernel, to finish an update, or to tell where displaced pairs are.
+        None also if a find is more than one kernel (`tickets.sweep`): its program has no kernels of its own.
+        """
+        store = self.store
+        array: Any = store.state.array
+        if store.recovery.step is not None or array.find_fields is not NO_FIELDS:
+            return None
+        kernel = getattr(array.program, "kernels", {}).get("find")
+        return None if kernel is None else (kernel, array.table)
 
     def find_in_any_order(
         self, keys: int, n: int, out_keys: int, values: int, flags: int, default: bytes, stream: Any
@@ -186,7 +199,7 @@ class WordRows:
         return self._aggregator.left_of(self.store, batch)
 
     def execute(self, batch: MixedBatch, default: bytes, stream: Any) -> None:
-        """As `Storage.execute`; see `ChainStore.execute` and `TicketStore.execute`."""
+        """As `Rows.execute`; see `ChainSlots.execute` and `TicketSlots.execute`."""
         store: Any = self.store
         out, n = batch.out_values, batch.n
         key_words, value_words = self._keys(batch.keys, n, stream), self._values(batch.values, n, stream)
@@ -207,7 +220,7 @@ class WordRows:
         return found
 
     def copy(self, stream: Any) -> WordRows:
-        """As `Storage.copy`."""
+        """As `Rows.copy`."""
         return WordRows(self.store.copy(stream), self.key_bytes, self.value_bytes, self._multi)
 
     def clear(self, stream: Any) -> None:

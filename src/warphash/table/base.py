@@ -58,7 +58,7 @@ from ..storage.batch import Batch
 from ..storage.batch_order import lookups
 from ..storage.bounded.bound import RANKED_ROWS
 from ..storage.make import make_storage
-from ..storage.storage import Storage
+from ..storage.rows import Rows
 from ..storage.word_rows import FEWEST_BUILT, WordRows
 from . import archive, captured, copies, notebook
 from .array_types import A, Bools, Counts, K, Keys, Like, Order
@@ -78,7 +78,7 @@ from .stats import Stats
 from .unclosed import Ending, flush_when_unclosed
 
 if TYPE_CHECKING:
-    from ..storage.bounded.bounded_storage import BoundedStorage
+    from ..storage.bounded.bounded_rows import BoundedRows
     from .file_commit import FileCommit
 
 __all__ = ["BaseTable"]
@@ -191,7 +191,7 @@ class BaseTable(Generic[K]):
         self._updates: dict[type, See | None] = {}  # of each type of arrays that were kept
         self._captures: list[captured.Capture] = []  # of CUDA graphs
         self._like: tuple[Library, str] | None = None  # of the first keys given to keep: library and device
-        self._storage: Storage = make_storage(
+        self._storage: Rows = make_storage(
             self._engine,
             self._design,
             self._parameters,
@@ -686,7 +686,7 @@ class BaseTable(Generic[K]):
         if self._unclosed is not None:
             self._unclosed.detach()
         self._captures, self._commit = [], None
-        self._storage = cast(Storage, ClosedStorage(mend))
+        self._storage = cast(Rows, ClosedStorage(mend))
 
     # ---- CUDA graphs
     def captures_are_current(self) -> bool:
@@ -1022,13 +1022,13 @@ class BaseTable(Generic[K]):
         return found
 
     @property
-    def _unused_storage(self) -> Storage:
+    def _unused_storage(self) -> Rows:
         """The storage, inside a bound: a find there is no use of the keys."""
         return self._storage if self._bound is None else self._bounded.unused
 
     # ---- the one path of verbs with one answer for each key
     def _answered(self, keys: Any, dtype: np.dtype[Any], run: Any, verb: Callable[[int, int, int, Any], Any]) -> Any:
-        """What ``verb``, of a `Storage`, writes for each key; ``run`` calls it under the lock."""
+        """What ``verb``, of `rows.Rows`, writes for each key; ``run`` calls it under the lock."""
         seen, fits = self._sought(keys)
         rows = seen if fits is None else chosen(seen, fits)
         answers = rows.library.empty(rows, rows.shape[:1], dtype, self._engine)
@@ -1242,9 +1242,9 @@ class BaseTable(Generic[K]):
         return keys, values[0] if values else None, ranks
 
     @property
-    def _bounded(self) -> BoundedStorage:
+    def _bounded(self) -> BoundedRows:
         """The storage of a bounded table."""
-        return cast("BoundedStorage", self._storage)
+        return cast("BoundedRows", self._storage)
 
     def _repr_locked(self) -> str:
         value = "" if self._value is None else f", value={self._value.numpy}"

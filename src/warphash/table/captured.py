@@ -52,7 +52,7 @@ def refuse(engine: Any, stream: int) -> None:
 
 
 def look_up(table: BaseTable, keys: int, n: int, values: int, found: int, absent: bytes, stream: int | None) -> None:
-    """Launch the kernel of a lookup into a graph, with arguments as of `Storage.find`. The caller holds the lock.
+    """Launch the kernel of a lookup into a graph, with arguments as of `Rows.find`. The caller holds the lock.
 
     Raises
     ------

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..arrays.library import MAX_ROWS, ArrayView
 from ..arrays.row_type import Column
 from ..storage.batch_order import lookups
-from ..storage.lookup import NO_FIELDS
 from ..storage.word_rows import WordRows
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def known_lookups(
     batch = storage.store.state.array.batch_type
     fields = batch.n, batch.keys, batch.out_values, batch.out_flags, batch.default_value
     places = (*(field.offset for field in fields), sizeof(batch))
-    return KnownLookups(see, table._engine.compiled.Find(WordRows, NO_FIELDS, places).launch)
+    return KnownLookups(see, table._engine.compiled.Find(WordRows, WordRows.loaded_find, places).launch)
 
 
 def known_updates(table: BaseTable[Any], kind: type, pairs: Sequence[ArrayView], added: Column) -> See | None:

@@ -17,7 +17,7 @@ from ..designs.base import Design
 from ..errors import DeviceError, ParameterError, PathError
 from ..storage.bounded.bound import EVICT, Bound
 from ..storage.hash_constants import HASHES
-from ..storage.storage import StoreOptions
+from ..storage.slots import StoreOptions
 
 __all__ = [
     "Choices",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..storage.storage import SubtableFigures, TierFigures
+from ..storage.slots import SubtableFigures, TierFigures
 
 __all__ = ["Stats"]
 

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from typing import Any, Self
 
-import numpy as np
-
-from warphash.designs.base import Design
 from warphash.runtime.abi import (
     LISTS_BYTES,
     LOSERS,
-    REPORT_WORDS,
     WINNERS,
     BucketBatch,
     BucketTable,
 )
-from warphash.runtime.engine import Engine, KernelSpec
 from warphash.storage import snapshots
 from warphash.storage.batch import COMBINING, Batch
 from warphash.storage.hash_constants import buckets_for, draw_constants
 from warphash.storage.listed import Listed
 from warphash.storage.lookup import NO_FIELDS
-from warphash.storage.reports import read_report, zeroed_report
+from warphash.storage.reports import KeptReport, read_report, zeroed_report
 from warphash.storage.scratch import CLAIMED_ELEMENTS, Elements, Workbench, pieces
+from warphash.storage.slots import MemoryUse, Outcome, TableKind
 from warphash.storage.snapshots import Snapshot
-from warphash.storage.storage import MemoryUse, Outcome
 
 __all__ = ["ToyArray"]
 
@@ -36,18 +30,9 @@ class ToyArray:
 
     batch_type, find_fields = BucketBatch, NO_FIELDS
 
-    def __init__(
-        self,
-        engine: Engine,
-        design: Design,
-        parameters: Mapping[str, Any],
-        spec: KernelSpec,
-        slots: int,
-        seed: int,
-        family: str,
-        stream: Any = None,
-    ) -> None:
-        self.engine, self.design, self.parameters, self.spec = engine, design, parameters, spec
+    def __init__(self, kind: TableKind, slots: int, seed: int, family: str, stream: Any = None) -> None:
+        self.engine, self.design, self.parameters, self.spec = self.kind = kind
+        engine, spec = kind.engine, kind.spec
         self.seed, self.family, self.cleared = seed, family, False
         self.buckets = buckets_for(slots, spec.slots_per_bucket)
         self.slots = self.buckets * spec.slots_per_bucket
@@ -56,7 +41,7 @@ class ToyArray:
         self.nbytes = self._memory.nbytes
         self.program = engine.program(spec)
         self._workbench = Workbench(engine, BucketBatch, 0)
-        self._report = engine.allocate(8 * REPORT_WORDS, stream)
+        self._report = KeptReport(engine, stream)
         self.table = BucketTable(
             slots=self._memory.ptr,
             buckets=self.buckets,
@@ -68,8 +53,7 @@ class ToyArray:
         return MemoryUse(self.nbytes)
 
     def sibling(self, slots: int, seed: int, stream: Any = None) -> Self:
-        like = (self.engine, self.design, self.parameters, self.spec)
-        return type(self)(*like, slots, seed, self.family, stream)
+        return type(self)(self.kind, slots, seed, self.family, stream)
 
     beside = sibling
 
@@ -138,20 +122,14 @@ class ToyArray:
         return Outcome(counts.changed, 0, counts.unplaced, 0)
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
-        if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
-            return 0
-        report = self._reset_report(stream)
+        report = self._report.reset(stream)
         for at, count, indices, length in pieces(self.engine, n, n, only, stream):
             batch = BucketBatch(n=count, indices=indices, count=length, report=report)
             batch.keys, batch.out_flags = keys + at * self.spec.word_bytes, flags and flags + at
             self.program.run("erase", self.table, batch, count, stream)
-        return read_report(self.engine, report, stream).changed
+        return self._report.read(stream).changed
 
     def erase_listed(self, keys: int, numbers: int, n: int, stream: Any = None) -> int:
-        report = self._reset_report(stream)
+        report = self._report.reset(stream)
         self.program.run("erase", self.table, BucketBatch(n=n, keys=keys, indices=numbers, report=report), n, stream)
-        return read_report(self.engine, report, stream).changed
-
-    def _reset_report(self, stream: Any) -> int:
-        self.engine.fill(self._report.ptr, 0, self._report.nbytes, stream)
-        return self._report.ptr
+        return self._report.read(stream).changed

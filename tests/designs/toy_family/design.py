@@ -1,9 +1,12 @@
-"""A design of the toy family, and its layout: that of buckets, without columns."""
+"""The toy design in the toy family, and its layout: that of buckets, without columns."""
 
 from __future__ import annotations
 
-from warphash.designs.base import Design, Parameter
+from dataclasses import replace
+
 from warphash.designs.layout import Buckets
+
+from .plain_toys import DESIGN as PLAIN
 
 
 class Toys(Buckets):
@@ -15,16 +18,4 @@ class Toys(Buckets):
         return False
 
 
-DESIGN = Design(
-    name="toy_table",
-    aliases=("toy",),
-    title="Toy",
-    citation="nobody",
-    parameters=(Parameter("slots_per_bucket", 8, "slots in a bucket", choices=(8, 16)),),
-    fields=lambda p: {"hashes": 2},
-    default_load_factor=lambda p: 0.5,
-    safe_load_factor=lambda p: 0.6,
-    moves_keys=False,
-    settles=False,
-    layout=Toys(),
-)
+DESIGN = replace(PLAIN, layout=Toys())

@@ -7,7 +7,7 @@ from typing import Any
 from warphash.storage import policies
 from warphash.storage.batch import Batch
 from warphash.storage.listed import Listed
-from warphash.storage.storage import Outcome, StoreOptions, TableKind
+from warphash.storage.slots import Outcome, StoreOptions, TableKind
 from warphash.storage.update.array_slots import ArraySlots
 from warphash.storage.update.transaction import ArrayState, Transaction, way_back
 
@@ -19,7 +19,7 @@ def make_store(
 ) -> ArraySlots[ToyArray]:
     """Make an empty store for ``capacity`` keys."""
     slots = policies.slots_for(capacity, options.load_factor)
-    return ArraySlots(ToyArray(*kind, slots, seed, hash), options, ToyRemedy())
+    return ArraySlots(ToyArray(kind, slots, seed, hash), options, ToyRemedy())
 
 
 class ToyRemedy:
@@ -30,22 +30,22 @@ class ToyRemedy:
     goes_by_parts = False
     way_back = staticmethod(way_back)
 
-    def build(self, slots: ArraySlots[ToyArray], batch: Batch, more_slots: int | None) -> None:
+    def build(self, store: ArraySlots[ToyArray], batch: Batch, more_slots: int | None) -> None:
         return None
 
-    def leave(self, slots: ArraySlots[ToyArray], batch: Batch) -> bool:
+    def leave(self, store: ArraySlots[ToyArray], batch: Batch) -> bool:
         return False
 
-    def launch(self, slots: ArraySlots[ToyArray], batch: Batch, listed: Listed | None) -> Outcome:
-        return slots.array.update(batch, count_probes=slots.options.counts_probes, listed=listed)
+    def launch(self, store: ArraySlots[ToyArray], batch: Batch, listed: Listed | None) -> Outcome:
+        return store.array.update(batch, count_probes=store.options.counts_probes, listed=listed)
 
-    def make_room(self, slots: ArraySlots[ToyArray], update: Transaction[ToyArray], missing: int) -> None:
-        slots.move_for(update, missing, slots.slots)
+    def make_room(self, store: ArraySlots[ToyArray], update: Transaction[ToyArray], missing: int) -> None:
+        store.move_for(update, missing, store.slots)
 
-    def move(self, slots: ArraySlots[ToyArray], new: ToyArray, stream: Any) -> ArrayState[ToyArray] | None:
+    def move(self, store: ArraySlots[ToyArray], new: ToyArray, stream: Any) -> ArrayState[ToyArray] | None:
         new.clear(stream)
-        complete = new.take_over(slots.array, stream).complete
-        return slots.state._replace(array=new, tombstones=0) if complete else None
+        complete = new.take_over(store.array, stream).complete
+        return store.state._replace(array=new, tombstones=0) if complete else None
 
-    def recover(self, slots: ArraySlots[ToyArray], stream: Any) -> None:
-        slots.count_keys(stream)
+    def recover(self, store: ArraySlots[ToyArray], stream: Any) -> None:
+        store.count_keys(stream)

@@ -12,7 +12,7 @@ from warphash.lab.bench.runner import Lab, Setting
 from warphash.lab.data import workloads
 from warphash.lab.figures import routing
 from warphash.lab.figures.routing import measure_routing
-from warphash.storage.storage import SubtableFigures
+from warphash.storage.slots import SubtableFigures
 
 LAB = Lab("cpu")
 KEYS = workloads.make(6_000, "uint32", "uint32", seed=4)

@@ -27,7 +27,7 @@ from warphash.storage.batch_order import calibrate, lookups, ordering
 from warphash.storage.batch_order import parts as sizes_of_parts
 from warphash.storage.batch_order.lookups import partition_keys
 from warphash.storage.hash_constants import MAX_BUCKETS
-from warphash.storage.make import widths_of
+from warphash.storage.stores import widths_of
 from warphash.storage.word_rows import WordRows
 
 DESIGNS: list[dict[str, Any]] = [

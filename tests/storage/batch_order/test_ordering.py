@@ -253,7 +253,7 @@ def misplaced(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch
     """Whether a crowded table that is filled in two rounds has lost or invented keys, in one schedule."""
     monkeypatch.setattr(emulated, "schedule_seed", seed)
     like = HashSet("uint32", capacity=500, design="iceberg", threshold=0.2, device="emulated")._storage.store.array
-    array = BucketArray(engine, like.design, like.parameters, like.spec, like.slots, 1, like.family)
+    array = BucketArray(like.kind._replace(engine=engine), like.slots, 1, like.family)
     array.clear()
     keys = some_keys(int(0.98 * array.slots), "uint32")
     n, held, flags = len(keys), engine.from_host(keys), engine.allocate(len(keys))

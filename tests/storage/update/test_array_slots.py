@@ -11,7 +11,7 @@ from warphash import TableFull
 from warphash.runtime.devices import engine_for
 from warphash.storage.batch import Batch
 from warphash.storage.resize_log import Cause
-from warphash.storage.storage import StoreOptions
+from warphash.storage.slots import StoreOptions
 from warphash.storage.update.array_slots import ArraySlots
 from warphash.storage.update.transaction import Undo
 

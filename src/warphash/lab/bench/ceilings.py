@@ -28,7 +28,7 @@ from ...designs.layout import Reads
 from ...runtime.abi import Batch, Launch
 from ...runtime.devices import engine_for
 from ...runtime.engine import KernelSpec
-from ...storage.make import widths_of
+from ...storage.stores import widths_of
 from .clocks import HostClock, clock_of
 
 __all__ = ["CEILING", "LOOKUPS", "Ceiling", "Ceilings", "Reads", "free_host_bytes", "reads_of"]

@@ -40,7 +40,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import CaptureError, DeviceError, EngineUnavailable
+from ...errors import EXTENSION_MEND, CaptureError, DeviceError, EngineUnavailable
 from ...settings import kept_fraction
 from .. import program_log
 from ..engine import KernelSpec, WindowBody
@@ -140,8 +140,6 @@ def _reason_unavailable() -> str | None:
     try:
         from . import _streams  # type: ignore[attr-defined]  # noqa: F401
     except ImportError as error:
-        from ..doctor import EXTENSION_MEND
-
         return f"the compiled extension is missing ({error}): {EXTENSION_MEND}"
     return None if nvrtc.installed() else f"NVRTC, the run-time compiler, is not installed: {nvrtc.MEND}"
 
@@ -288,7 +286,7 @@ class CudaEngine:
         self._context = check(driver.cuDevicePrimaryCtxRetain(handle), what)  # the one that every library shares
         self.compiled = _compiled()
         self._streams = self._make_streams(what)
-        self.kernel = partial(self.compiled.Kernel, self._streams)
+        self.kernel: Callable[..., Any] = partial(self.compiled.Kernel, self._streams)
         self.call, self.order, self.join = self._streams.call, self._streams.order, self._streams.join
         self.is_captured, self.wait_for = self._streams.is_captured, self._streams.wait
         self._pinned = PinnedPages(self)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .device import Device
 from .driver import check, error
-
-if TYPE_CHECKING:
-    from .engine import CudaEngine
 
 __all__ = ["CudaAnswer", "CudaMark"]
 
@@ -19,7 +17,7 @@ __all__ = ["CudaAnswer", "CudaMark"]
 class CudaAnswer:
     """Words on their way to pinned memory; see `engine.Answer`."""
 
-    def __init__(self, engine: CudaEngine, words: int) -> None:
+    def __init__(self, engine: Device, words: int) -> None:
         self._engine = engine
         self._pinned = engine.allocate_pinned(8 * words)
         self.ptr = self._pinned.ptr
@@ -46,7 +44,7 @@ class CudaAnswer:
 class CudaMark:
     """A place in a stream that the host can wait for; an event of the driver's."""
 
-    def __init__(self, engine: CudaEngine) -> None:
+    def __init__(self, engine: Device) -> None:
         self._engine = engine
         self._driver = engine._driver
         flags = self._driver.CUevent_flags.CU_EVENT_DISABLE_TIMING

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..memory import PinnedBuffer
-
-if TYPE_CHECKING:
-    from .engine import CudaEngine
+from .device import Device
 
 __all__ = ["PinnedPages"]
 
@@ -23,7 +19,7 @@ class PinnedPages:
     the next one reads what it has seen to come after its own.
     """
 
-    def __init__(self, engine: CudaEngine) -> None:
+    def __init__(self, engine: Device) -> None:
         self._engine = engine
         self._driver = engine._driver
         self._free: list[int] = []  # pages of nobody's

@@ -5,12 +5,10 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .device import Device
 from .driver import check, outside_of_captures
-
-if TYPE_CHECKING:
-    from .engine import CudaEngine
 
 __all__ = ["CudaProgram"]
 
@@ -39,7 +37,7 @@ class CudaProgram:
 
     def __init__(
         self,
-        engine: CudaEngine,
+        engine: Device,
         load: Callable[[Sequence[str]], Iterable[Any]],
         begin: Callable[[Sequence[str]], object],
         refilling: frozenset[str],

@@ -14,14 +14,12 @@ the last copy.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..engine import WindowBody
+from .device import Device
 from .driver import check
 from .events import CudaMark
-
-if TYPE_CHECKING:
-    from .engine import CudaEngine
 
 __all__ = ["Sweeper"]
 
@@ -32,7 +30,7 @@ _WINDOWS = 3
 class Sweeper:
     """The streams of an engine's sweeps."""
 
-    def __init__(self, engine: CudaEngine) -> None:
+    def __init__(self, engine: Device) -> None:
         self._engine = engine
         self._driver = driver = engine._driver
         flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING

@@ -17,8 +17,7 @@ import hashlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakSet
 
@@ -31,8 +30,9 @@ from ...settings import SEED_VARIABLE
 from .. import program_log
 from ..abi import Launch
 from ..compiler import KERNEL_OPTIONS, compiled
-from ..engine import Buffer, KernelSpec, Program, WindowBody
-from ..memory import DeviceBuffer, HostAnswer, sweep_in_turn
+from ..engine import Buffer, KernelSpec, Program
+from ..host_engine import HostEngine
+from ..memory import DeviceBuffer
 from ..source import translation_unit
 from .guarded import GuardedMemory
 
@@ -76,7 +76,7 @@ def _after_fork_in_child() -> None:
 os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-class EmulatedEngine:
+class EmulatedEngine(HostEngine):
     """A GPU of 4 blocks at a time and 1 GiB, on one thread.
 
     Parameters
@@ -92,9 +92,6 @@ class EmulatedEngine:
     lanes: int = 4
     stage_bytes: int = 0
     pool_blocks: int = 4  # every check of a table reads the whole pool
-    shares_host_memory: bool = True
-    lost_in_child: str | None = None
-    clocks_mhz: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self, rewrite: Callable[[str], str] = str) -> None:
         self.memory = GuardedMemory()
@@ -117,20 +114,9 @@ class EmulatedEngine:
                 self._programs[spec] = EmulatedProgram(self, load(source))
             return self._programs[spec]
 
-    def recall(self, spec: KernelSpec) -> float | None:
-        """None: nothing is measured here."""
-        return None
-
-    def remember(self, spec: KernelSpec, number: float) -> None:
-        """Forget the number."""
-
     def allocate(self, nbytes: int, stream: Any = None) -> Buffer:
         """Guarded memory, aligned to 16 bytes and full of a pattern. Raises `MemoryError` beyond 1 GiB."""
         return DeviceBuffer(self.memory.take(nbytes), nbytes, self.memory.give_back)
-
-    def allocate_pinned(self, nbytes: int) -> Buffer:
-        """As `allocate`: there is one memory."""
-        return self.allocate(nbytes)
 
     def fill(self, target: int, byte: int, nbytes: int, stream: Any = None) -> None:
         """Set ``nbytes`` bytes from an address on."""
@@ -150,34 +136,10 @@ class EmulatedEngine:
         ctypes.memmove(address_of(array), ptr, array.nbytes)
         return array
 
-    def from_host(self, array: npt.NDArray[Any], stream: Any = None) -> Buffer:
-        """Copy a contiguous array into new memory."""
-        buffer = self.allocate(array.nbytes)
-        self.upload(buffer.ptr, array)
-        return buffer
-
     def upload(self, target: int, array: npt.NDArray[Any], stream: Any = None) -> None:
         """Copy a contiguous array to memory that is there."""
         self.memory.check(target, array.nbytes)
         ctypes.memmove(target, address_of(array), array.nbytes)
-
-    def sweep(self, memory: int, nbytes: int, window_bytes: int, body: WindowBody, writes: bool, stream: Any) -> None:
-        """As `Engine.sweep`, one window after another."""
-        sweep_in_turn(self, memory, nbytes, window_bytes, body, writes)
-
-    def reserve_heap(self, nbytes: int) -> None:
-        """The C library's heap grows by itself."""
-
-    def answer(self, words: int) -> HostAnswer:
-        """Room for so many words of 64 bits."""
-        return HostAnswer(self.allocate_pinned(8 * words), self.copy)
-
-    def is_captured(self, stream: Any) -> bool:
-        """False: there are no graphs here."""
-        return False
-
-    def synchronize(self, stream: Any = None) -> None:
-        """Nothing is ever under way."""
 
 
 class EmulatedProgram:

@@ -17,7 +17,7 @@ from ...runtime.engine import Answer, Buffer, Engine
 from ...runtime.source import AGGREGATES
 from ..batch import Batch
 from ..scratch import starts_of
-from ..storage import Store
+from ..slots import Slots
 from .sample import Samples, seed_of
 
 __all__ = ["FEWEST_AGGREGATED", "Aggregated", "Aggregator"]
@@ -72,7 +72,7 @@ class Aggregator:
         self._samples = Samples()
         self._answer: Answer | None = None  # a word
 
-    def left_of(self, store: Store, given: Batch) -> Aggregated | None:
+    def left_of(self, store: Slots, given: Batch) -> Aggregated | None:
         """Combine what repeats in a batch of words, at least `FEWEST_AGGREGATED`. Waits.
 
         With `Op.KEEP` and `Op.REPLACE`, the first value that a block sees of a key stays.

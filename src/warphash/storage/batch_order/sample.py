@@ -18,7 +18,7 @@ from ...runtime.engine import Answer
 from ...runtime.source import AGGREGATES, ROWS
 from ..lookup import launch_find
 from ..random_words import random_words
-from ..storage import Store
+from ..slots import Slots
 
 __all__ = ["Samples", "absent_share", "seed_of", "seem_distinct", "seem_new"]
 
@@ -32,7 +32,7 @@ _BLOCK_THREADS = 256
 _ODD = 0x9E3779B97F4A7C15
 
 
-def seem_distinct(store: Store, keys: int, n: int) -> bool:
+def seem_distinct(store: Slots, keys: int, n: int) -> bool:
     """Whether no key repeats in a sample of a batch of ``n`` words in host memory; False if they are elsewhere."""
     width, sampled = store.spec.word_bytes, 2 * math.isqrt(n)
     step = n // max(1, sampled)
@@ -46,7 +46,7 @@ def seem_distinct(store: Store, keys: int, n: int) -> bool:
     return not np.any(sample[1:] == sample[:-1])
 
 
-def seem_new(store: Store, keys: int, n: int, stream: Any = None) -> bool:
+def seem_new(store: Slots, keys: int, n: int, stream: Any = None) -> bool:
     """Whether no key repeats in a sample of a batch in host memory, and none of another sample is in the store. Waits.
 
     Raises
@@ -57,7 +57,7 @@ def seem_new(store: Store, keys: int, n: int, stream: Any = None) -> bool:
     return seem_distinct(store, keys, n) and absent_share(store, keys, n, stream) == 1
 
 
-def absent_share(store: Store, keys: int, n: int, stream: Any) -> float:
+def absent_share(store: Slots, keys: int, n: int, stream: Any) -> float:
     """The share of absent keys in a sample of a batch."""
     engine, width, sampled = store.engine, store.spec.word_bytes, min(n, _SAMPLED)
     at, held = keys, None
@@ -77,7 +77,7 @@ class Samples:
     def __init__(self) -> None:
         self._answer: Answer | None = None  # two words
 
-    def repeat_often(self, store: Store, keys: int, n: int, stream: Any) -> bool:
+    def repeat_often(self, store: Slots, keys: int, n: int, stream: Any) -> bool:
         """Whether keys of a batch of ``n`` words of 4 or 8 bytes, at least 2^10, repeat often. Waits.
 
         Raises
@@ -95,6 +95,6 @@ class Samples:
         return max(map(int, answer.words)) >= _LEAST_REPEATED * _SAMPLED
 
 
-def seed_of(store: Store) -> Aggregation:
+def seed_of(store: Slots) -> Aggregation:
     """What the kernels of ``kernels/aggregates`` hash with."""
     return Aggregation(seed=store.seed * _ODD & (1 << 64) - 1)

@@ -21,13 +21,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ...designs.base import Design
 from ...runtime.abi import (
     DISPLACED_CAPACITY,
     LEFTOVER,
     LISTS_BYTES,
     LOSERS,
-    REPORT_WORDS,
     WINNERS,
     BucketBatch,
     BucketTable,
@@ -35,7 +33,6 @@ from ...runtime.abi import (
     InsertBatch,
     Table,
 )
-from ...runtime.engine import Engine, KernelSpec
 from .. import snapshots
 from ..batch import COMBINING, Batch
 from ..batch_order import lookups
@@ -43,11 +40,11 @@ from ..batch_order.parts import build_parts_of, is_built_whole
 from ..hash_constants import buckets_for, draw_constants
 from ..listed import Listed
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
-from ..reports import read_report, zeroed_report
+from ..reports import KeptReport, read_report, zeroed_report
 from ..result_slot import ResultSlot
 from ..scratch import CLAIMED_ELEMENTS, Elements, Scratch, Workbench, pieces
+from ..slots import MemoryUse, Outcome, TableKind
 from ..snapshots import Snapshot
-from ..storage import MemoryUse, Outcome
 from ..update.pairs import Pairs
 
 __all__ = ["BucketArray", "Saved"]
@@ -84,19 +81,9 @@ class BucketArray:
 
     batch_type, find_fields = BucketBatch, NO_FIELDS
 
-    def __init__(
-        self,
-        engine: Engine,
-        design: Design,
-        parameters: Mapping[str, Any],
-        spec: KernelSpec,
-        slots: int,
-        seed: int,
-        family: str,
-        stream: Any = None,
-    ) -> None:
-        per_bucket = spec.slots_per_bucket
-        self.engine, self.design, self.parameters, self.spec = engine, design, parameters, spec
+    def __init__(self, kind: TableKind, slots: int, seed: int, family: str, stream: Any = None) -> None:
+        self.engine, self.design, self.parameters, self.spec = self.kind = kind
+        engine, spec, per_bucket = kind.engine, kind.spec, kind.spec.slots_per_bucket
         self.seed, self.family = seed, family
         self.buckets = buckets_for(slots, per_bucket)
         self.slots = self.buckets * per_bucket
@@ -108,8 +95,8 @@ class BucketArray:
         self.program = engine.program(spec)
         self._random = random.Random(seed)
         self.table = self._describe()
-        self._report = engine.allocate(8 * REPORT_WORDS, stream)  # of operations whose caller holds the lock alone
-        self._workbench = Workbench(engine, BucketBatch, spec.slot_bytes if design.moves_keys else 0)
+        self._report = KeptReport(engine, stream)
+        self._workbench = Workbench(engine, BucketBatch, spec.slot_bytes if kind.design.moves_keys else 0)
         self._result_slot: ResultSlot | None = None
 
     def memory_use(self) -> MemoryUse:
@@ -128,8 +115,7 @@ class BucketArray:
     # ---- arrays like this one
     def sibling(self, slots: int, seed: int, stream: Any = None) -> Self:
         """An array of the same kind with other hash constants, not cleared."""
-        like = (self.engine, self.design, self.parameters, self.spec)
-        return type(self)(*like, slots, seed, self.family, stream)
+        return type(self)(self.kind, slots, seed, self.family, stream)
 
     beside = sibling
 
@@ -189,7 +175,7 @@ class BucketArray:
 
     # ---- operations that change nothing
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
-        """As `Store.scan`."""
+        """As `Slots.scan`."""
         report, base = zeroed_report(self.engine, stream), self.table
         per_launch = LAUNCH_ELEMENTS // self.spec.slots_per_bucket * self.spec.slots_per_bucket
         for at in range(0, self.total_slots, per_launch):
@@ -206,7 +192,7 @@ class BucketArray:
         return rest
 
     def broken_buckets(self, stream: Any = None) -> int:
-        """As `Store.broken_buckets`; the rules are those of ``core/slot.cuh``."""
+        """As `Slots.broken_buckets`; the rules are those of ``core/slot.cuh``."""
         report, n = zeroed_report(self.engine, stream), self.total_slots // self.spec.slots_per_bucket
         self.program.run("audit", self.table, BucketBatch(n=n, report=report.ptr), n, stream)
         return read_report(self.engine, report.ptr, stream).mismatches
@@ -394,7 +380,7 @@ class BucketArray:
         width, n = spec.word_bytes, sum(elements.values())
         left = [engine.allocate(n * width, stream) for _ in range(2 if spec.value_word_bytes else 1)]
         chunks = engine.allocate(8 * parts[0], stream)
-        report = self._reset_report(stream)
+        report = self._report.reset(stream)
         engine.fill(chunks.ptr, 0, chunks.nbytes, stream)
         hashed = self.buckets * bucket_bytes
         self.cleared = False
@@ -405,7 +391,7 @@ class BucketArray:
             batch.report, batch.chunks, (batch.parts, batch.part_shift) = report, chunks.ptr, parts
             self.program.run(scatter, self.table, batch, elements[scatter], stream)
         self.program.run("build_parts", self.table, batch, self.buckets, stream)
-        built = read_report(engine, report, stream)
+        built = self._report.read(stream)
         outcome = Outcome(built.changed, 0, built.unplaced, 0)
         for first, count, in_others in ((0, built.leftover, True), (n - built.winners, built.winners, False)):
             if outcome.complete and count:
@@ -429,11 +415,11 @@ class BucketArray:
         n, stream = given.n, given.stream
         claims = self.engine.allocate(4 * (self.total_slots // 32 + 1), stream)
         self.engine.fill(claims.ptr, 0, claims.nbytes, stream)
-        report = self._reset_report(stream)
+        report = self._report.reset(stream)
         batch = BucketBatch(n=n, keys=given.keys, values=given.values, out_flags=given.flags)
         batch.claims, batch.report = claims.ptr, report
         self.program.run("flag_added", self.table, batch, n, stream)
-        return read_report(self.engine, report, stream).changed
+        return self._report.read(stream).changed
 
     def migrate(self, slots: int, n: int, hashed_buckets: int, stream: Any = None) -> Outcome:
         """Place the pairs of ``n`` slots at an address; ``hashed_buckets`` lie before the reserved bucket. Waits."""
@@ -460,11 +446,9 @@ class BucketArray:
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
         """Erase keys; how many were there. Waits."""
-        if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
-            return 0
         small, table = self.is_one_launch(n), self.table
         scratch = (self._workbench.kept or self._workbench.of(n, False, True, stream)) if small else None
-        report = scratch.report.ptr if scratch else self._reset_report(stream)
+        report = scratch.report.ptr if scratch else self._report.reset(stream)
         for at, count, indices, length in pieces(self.engine, n, min(n, LAUNCH_ELEMENTS), only, stream):
             at_keys, at_flags = keys + at * self.spec.word_bytes, flags and flags + at
             may_part = count >= lookups.FEWEST_PARTITIONED and not small and not indices
@@ -484,21 +468,16 @@ class BucketArray:
             self.program.run("erase", table, batch, count, stream)
             if parted and flags:
                 parted.restore(0, at_flags, stream)
-        return read_report(self.engine, report, stream).changed
+        return self._report.read(stream).changed
 
     def erase_listed(self, keys: int, numbers: int, n: int, stream: Any = None) -> int:
         """Erase the keys of ``n`` elements whose numbers (uint32) lie at an address; how many were there. Waits.
 
         Allocates nothing. Of elements with one key, only one is sure to erase a copy of the key.
         """
-        report = self._reset_report(stream)
+        report = self._report.reset(stream)
         self.program.run("erase", self.table, BucketBatch(n=n, keys=keys, indices=numbers, report=report), n, stream)
-        return read_report(self.engine, report, stream).changed
-
-    def _reset_report(self, stream: Any) -> int:
-        """Address of the array's own report, all of whose counts are 0 now."""
-        self.engine.fill(self._report.ptr, 0, self._report.nbytes, stream)
-        return self._report.ptr
+        return self._report.read(stream).changed
 
     def _launch_block(self, entry: str, batch: Any, stream: Any) -> None:
         """Launch a kernel of ``kernels/buckets/gpu/one_block.cuh``."""

@@ -28,14 +28,14 @@ from ..batch_order.sample import seem_distinct, seem_new
 from ..giving_up import why_no_slot
 from ..listed import Listed
 from ..resize_log import Cause, Resize
-from ..storage import Outcome, StoreOptions, TableKind
+from ..slots import Outcome, StoreOptions, TableKind
 from ..update.array_slots import ArraySlots
 from ..update.transaction import ArrayState, Transaction, way_back
 from .array import BucketArray, Saved
 
-__all__ = ["BucketStore"]
+__all__ = ["BucketSlots"]
 
-Slots = ArraySlots[BucketArray]
+Store = ArraySlots[BucketArray]
 
 _TRIES_IN_PLACE = 64
 """Sets of hash constants after which a rebuild in place has failed: keys repeat that should not."""
@@ -44,14 +44,14 @@ _TRIES_TO_PLACE = 4
 """How often displaced pairs are tried in one array before the array is replaced."""
 
 
-def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool) -> BucketStore:
+def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool) -> BucketSlots:
     """Make an empty store for ``capacity`` keys; see `make_storage`."""
     slots = policies.slots_for(capacity, options.load_factor)
-    return BucketStore(BucketArray(*kind, slots, seed, hash), options, BucketRemedy())
+    return BucketSlots(BucketArray(kind, slots, seed, hash), options, BucketRemedy())
 
 
-class BucketStore(ArraySlots[BucketArray]):
-    """The `storage.Store` of designs whose buckets lie in one array: it may build a table from a caller's batch."""
+class BucketSlots(ArraySlots[BucketArray]):
+    """The `slots.Slots` of designs whose buckets lie in one array: it may build a table from a caller's batch."""
 
     def build(self, batch: Batch) -> bool:
         """Insert a batch by a build, which reads each key once: whether that is done. No keys are added otherwise.
@@ -71,10 +71,10 @@ class BucketStore(ArraySlots[BucketArray]):
         return self.prepare(batch) is None
 
 
-def _seem_new(slots: Slots, batch: Batch) -> bool:
+def _seem_new(store: Store, batch: Batch) -> bool:
     """Whether all keys seem to be new; False also if there is no memory for the sample."""
     try:
-        return batch.unique or seem_new(slots, batch.keys, batch.n, batch.stream)
+        return batch.unique or seem_new(store, batch.keys, batch.n, batch.stream)
     except MemoryError:
         return False
 
@@ -88,20 +88,20 @@ class BucketRemedy:
     way_back = staticmethod(way_back)
 
     # ---- batches
-    def build(self, slots: Slots, batch: Batch, more_slots: int | None) -> tuple[BucketArray, int] | None:
+    def build(self, store: Store, batch: Batch, more_slots: int | None) -> tuple[BucketArray, int] | None:
         """As `Remedy.build`, of a batch that changes no value of a key that is there.
 
         A batch that may not fit is not tried: the work would be done twice. Neither is one whose keys repeat, if their
         flags are asked for: to flag the elements of a build takes longer than to insert them.
         """
-        array, n = slots.array, batch.n
+        array, n = store.array, batch.n
         if batch.op != Op.KEEP or not array.builds:
             return None
         if more_slots is not None:
-            return self._built_from_both(slots, batch, more_slots)
-        if n > slots.safe_load_factor * array.slots or array.parts_to_build(n) is None:
+            return self._built_from_both(store, batch, more_slots)
+        if n > store.safe_load_factor * array.slots or array.parts_to_build(n) is None:
             return None
-        if batch.flags and not batch.unique and not seem_distinct(slots, batch.keys, n):
+        if batch.flags and not batch.unique and not seem_distinct(store, batch.keys, n):
             return None
         outcome = array.build(batch)
         if outcome is None:
@@ -114,23 +114,23 @@ class BucketRemedy:
             array.cleared = False
         return (array, outcome.changed) if done else None
 
-    def _built_from_both(self, slots: Slots, batch: Batch, more_slots: int) -> tuple[BucketArray, int] | None:
+    def _built_from_both(self, store: Store, batch: Batch, more_slots: int) -> tuple[BucketArray, int] | None:
         """A larger array, built from the table and a batch of new keys, and the keys in it.
 
         Only if each element adds a key, a build says what became of each. So it is tried if a sample of the batch has
         no key twice, and none that is in the table.
         """
-        array, size, n = slots.array, slots.size, batch.n
-        if size + n > slots.safe_load_factor * more_slots:
+        array, size, n = store.array, store.size, batch.n
+        if size + n > store.safe_load_factor * more_slots:
             return None
         new = array.sibling(more_slots, array.seed + 1, batch.stream)
-        if new.parts_to_build(size + n) is None or not _seem_new(slots, batch):
+        if new.parts_to_build(size + n) is None or not _seem_new(store, batch):
             return None
         outcome = new.build_from_both(array, size, batch)
         if outcome is None or not outcome.complete or outcome.changed != size + n:
             return None
         if batch.flags:
-            slots.engine.fill(batch.flags, Flag.CHANGED, n, batch.stream)
+            store.engine.fill(batch.flags, Flag.CHANGED, n, batch.stream)
         return new, size + n
 
     def _is_flagged(self, array: BucketArray, batch: Batch, added: int) -> bool:
@@ -149,114 +149,112 @@ class BucketRemedy:
             return array.flag_added(batch) == added
         return True
 
-    def leave(self, slots: Slots, batch: Batch) -> bool:
-        if slots.state.awaited or not slots.design.moves_keys:  # which alone keeps pairs without a slot
+    def leave(self, store: Store, batch: Batch) -> bool:
+        if store.state.awaited or not store.design.moves_keys:  # which alone keeps pairs without a slot
             return False
-        slots.array.begin(batch, adopts=True)
+        store.array.begin(batch, adopts=True)
         return True
 
-    def launch(self, slots: Slots, batch: Batch, listed: Listed | None) -> Outcome:
-        outcome = slots.state.array.update(
+    def launch(self, store: Store, batch: Batch, listed: Listed | None) -> Outcome:
+        outcome = store.state.array.update(
             batch,
-            fresh=not (slots.state.size or slots.state.tombstones),
-            count_probes=slots.options.counts_probes,
+            fresh=not (store.state.size or store.state.tombstones),
+            count_probes=store.options.counts_probes,
             past_first=listed is not None and listed.past_first,
             listed=listed,
         )
         if outcome.displaced:
-            self._gather_displaced(slots, batch.stream)
+            self._gather_displaced(store, batch.stream)
         return outcome
 
     # ---- keys without a slot
-    def make_room(self, slots: Slots, update: Transaction[BucketArray], missing: int) -> None:
+    def make_room(self, store: Store, update: Transaction[BucketArray], missing: int) -> None:
         """As `Remedy.make_room`: the displaced pairs get slots in the same array, or all pairs in another one."""
         stream = update.batch.stream
-        if update.attempts < slots.options.attempts and update.n_displaced and self._place_displaced(slots, stream):
+        if update.attempts < store.options.attempts and update.n_displaced and self._place_displaced(store, stream):
             return
         try:
-            slots.move_for(update, missing, slots.slots)
+            store.move_for(update, missing, store.slots)
         except MemoryError:
             # Displaced pairs have no slot to go back to. Where no key moves, the batch can be taken back.
-            if update.undo is not None or not slots.design.moves_keys:
+            if update.undo is not None or not store.design.moves_keys:
                 raise
-            self._rebuild_in_place(slots, stream)
+            self._rebuild_in_place(store, stream)
             update.tried += 1
 
-    def _gather_displaced(self, slots: Slots, stream: Any) -> None:
+    def _gather_displaced(self, store: Store, stream: Any) -> None:
         """Take the pairs that the last update displaced from the array's scratch memory."""
-        array = slots.state.array
+        array = store.state.array
         if array.displaced is not None:
             pairs = array.displaced_pairs(stream)
             if len(pairs.keys):
-                slots.state = slots.state._replace(displaced=pairs.with_others(slots.state.displaced))
+                store.state = store.state._replace(displaced=pairs.with_others(store.state.displaced))
             array.displaced = None
 
-    def _place_displaced(self, slots: Slots, stream: Any) -> bool:
-        """Place the displaced pairs in the array that displaced them, by other evictions; whether all have slots."""
-        array = slots.state.array
+    def _place_displaced(self, store: Store, stream: Any) -> bool:
+        """Place the displaced pairs in the array that displaced them, by other evictions; whether all have store."""
+        array = store.state.array
         for _ in range(_TRIES_TO_PLACE):
-            pairs, flags = slots.state.displaced, self._insert_displaced(slots, array, stream)
+            pairs, flags = store.state.displaced, self._insert_displaced(store, array, stream)
             if pairs is None or flags is None:
-                slots.state = slots.state._replace(displaced=None)
+                store.state = store.state._replace(displaced=None)
                 return True
             left = pairs.where(flags == Flag.UNPLACED)
-            slots.state = slots.state._replace(displaced=array.displaced_pairs(stream).with_others(left))
+            store.state = store.state._replace(displaced=array.displaced_pairs(stream).with_others(left))
             array.displaced = None
         return False
 
-    def _insert_displaced(self, slots: Slots, array: BucketArray, stream: Any) -> npt.NDArray[np.uint8] | None:
-        """Add the displaced pairs: the flag of each; None if all have slots.
+    def _insert_displaced(self, store: Store, array: BucketArray, stream: Any) -> npt.NDArray[np.uint8] | None:
+        """Add the displaced pairs: the flag of each; None if all have store.
 
         After an interruption, some may have slots already. Of the copies of a key that ``unique`` brought in, each is
         added: otherwise the count of keys would be wrong.
         """
-        pairs, engine = slots.state.displaced, slots.engine
+        pairs, engine = store.state.displaced, store.engine
         if pairs is None or not len(pairs.keys):
             return None
-        keys, flags = engine.from_host(pairs.keys, stream), engine.allocate(len(pairs.keys), stream)
-        values = None if pairs.values is None else engine.from_host(pairs.values, stream)
-        batch = Batch(keys.ptr, values.ptr if values else 0, len(pairs.keys), flags=flags.ptr, stream=stream)
-        outcome = array.update(batch._replace(unique=slots.state.vouched))
-        return None if outcome.complete else engine.to_host(flags.ptr, np.uint8, len(pairs.keys), stream)
+        batch, _memory = pairs.batch(engine, stream)
+        outcome = array.update(batch._replace(unique=store.state.vouched))
+        return None if outcome.complete else engine.to_host(batch.flags, np.uint8, batch.n, stream)
 
-    def move(self, slots: Slots, new: BucketArray, stream: Any) -> ArrayState[BucketArray] | None:
+    def move(self, store: Store, new: BucketArray, stream: Any) -> ArrayState[BucketArray] | None:
         """As `Remedy.move`, of the displaced pairs, too."""
-        old = slots.array
-        if not self._is_built_from(slots, old, new, stream):
+        old = store.array
+        if not self._is_built_from(store, old, new, stream):
             new.clear(stream)
             if not new.take_over(old, stream).complete:
                 return None
-        if self._insert_displaced(slots, new, stream) is not None:
+        if self._insert_displaced(store, new, stream) is not None:
             return None
-        return slots.state._replace(array=new, tombstones=0, displaced=None)
+        return store.state._replace(array=new, tombstones=0, displaced=None)
 
-    def _is_built_from(self, slots: Slots, old: BucketArray, new: BucketArray, stream: Any) -> bool:
+    def _is_built_from(self, store: Store, old: BucketArray, new: BucketArray, stream: Any) -> bool:
         """Build a new array from the pairs of the old one, if the engine can: whether all are there."""
-        outcome, size = None, slots.size
-        if size <= slots.safe_load_factor * new.slots:
+        outcome, size = None, store.size
+        if size <= store.safe_load_factor * new.slots:
             with suppress(MemoryError):
                 outcome = new.build_from(old, size, stream)
         # After an interruption, nobody knows how many pairs the old array has.
         return outcome is not None and outcome.complete and outcome.changed == size
 
-    def _rebuild_in_place(self, slots: Slots, stream: Any) -> None:
+    def _rebuild_in_place(self, store: Store, stream: Any) -> None:
         """Place all pairs anew in the memory of the present array, by way of the host.
 
         Raises
         ------
         MemoryError
-            If there is no memory for a piece of the slots. Nothing has changed.
+            If there is no memory for a piece of the store. Nothing has changed.
         TableFull
             If no set of hash constants has a slot for each pair. The slots are as they were.
         """
-        array, engine = slots.array, slots.engine
-        resize = Resize(slots.design.name, array.slots, Cause.NO_SLOT)
+        array, engine = store.array, store.engine
+        resize = Resize(store.design.name, array.slots, Cause.NO_SLOT)
         slot_bytes, per_bucket = array.spec.slot_bytes, array.spec.slots_per_bucket
         piece = min(array.total_slots, 1 << 16)
         held = engine.allocate(piece * slot_bytes, stream)
         words = engine.to_host(array.table.slots, np.uint8, array.nbytes, stream)
         saved = Saved(array.table, words)
-        slots.recovery.step = partial(self._put_slots_back, slots, array, saved)
+        store.recovery.step = partial(self._put_slots_back, store, array, saved)
         for _ in range(_TRIES_IN_PLACE):
             array.rehash(stream)
             complete = True
@@ -265,35 +263,35 @@ class BucketRemedy:
                 engine.upload(held.ptr, some, stream)
                 rest = max(0, array.buckets - at // per_bucket)
                 complete = complete and array.migrate(held.ptr, len(some) // slot_bytes, rest, stream).complete
-            if complete and self._insert_displaced(slots, array, stream) is None:
-                slots.recovery.step = slots.recover
-                slots.state = slots.state._replace(displaced=None)
-                slots.rebuilds += 1
-                resize.done(slots.size, array.slots)
+            if complete and self._insert_displaced(store, array, stream) is None:
+                store.recovery.step = store.recover
+                store.state = store.state._replace(displaced=None)
+                store.rebuilds += 1
+                resize.done(store.size, array.slots)
                 return
         array.restore(saved, stream)
-        slots.recovery.step = slots.recover
+        store.recovery.step = store.recover
         raise TableFull(
-            f"{slots.size:,} keys could not be placed anew in {array.slots:,} slots, "
-            f"{why_no_slot(_TRIES_IN_PLACE, vouched=slots.state.vouched)}"
+            f"{store.size:,} keys could not be placed anew in {array.slots:,} slots, "
+            f"{why_no_slot(_TRIES_IN_PLACE, vouched=store.state.vouched)}"
         )
 
     # ---- recovery
-    def recover(self, slots: Slots, stream: Any) -> None:
+    def recover(self, store: Store, stream: Any) -> None:
         """As `Remedy.recover`: give slots to displaced pairs, and count all keys."""
-        vouched = slots.state.vouched
-        slots.state = slots.state._replace(vouched=False)  # displaced pairs that have slots again are to be found there
-        self._gather_displaced(slots, stream)
-        if not self._place_displaced(slots, stream):
-            wanted = slots.slots
-            if slots.options.grows:
-                wanted = slots.slots_to_try(2 * wanted, wanted, 0, 0)
-            slots.replace(wanted, Cause.INTERRUPT, stream)
-        slots.count_keys(stream)
-        slots.state = slots.state._replace(vouched=vouched)
+        vouched = store.state.vouched
+        store.state = store.state._replace(vouched=False)  # displaced pairs that have slots again are to be found there
+        self._gather_displaced(store, stream)
+        if not self._place_displaced(store, stream):
+            wanted = store.slots
+            if store.options.grows:
+                wanted = store.slots_to_try(2 * wanted, wanted, 0, 0)
+            store.replace(wanted, Cause.INTERRUPT, stream)
+        store.count_keys(stream)
+        store.state = store.state._replace(vouched=vouched)
 
-    def _put_slots_back(self, slots: Slots, array: BucketArray, saved: Saved, stream: Any) -> None:
+    def _put_slots_back(self, store: Store, array: BucketArray, saved: Saved, stream: Any) -> None:
         """Undo a rebuild in place."""
         array.restore(saved, stream)
-        slots.recovery.step = slots.recover
-        slots.recover(stream)
+        store.recovery.step = store.recover
+        store.recover(stream)

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ...designs.base import Design
-from ...runtime.abi import REPORT_WORDS, WINNERS, ChainBatch, ChainTable, Op, Report
-from ...runtime.engine import Engine, KernelSpec
+from ...runtime.abi import WINNERS, ChainBatch, ChainTable, Op
 from .. import policies
 from ..hash_constants import MAX_BUCKETS, buckets_for, draw_constants
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
-from ..reports import read_report, zeroed_report
+from ..reports import KeptReport, read_report, zeroed_report
 from ..scratch import DeviceList, Elements
+from ..slots import MemoryUse, Outcome, TableKind
 from ..snapshots import Snapshot
-from ..storage import MemoryUse, Outcome
 from .element_lists import ElementLists, Piece
 from .ledger import Ledger
 from .node_pool import BLOCK_UNITS, MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
@@ -75,10 +73,7 @@ class ChainArray:
 
     def __init__(
         self,
-        engine: Engine,
-        design: Design,
-        parameters: Mapping[str, Any],
-        spec: KernelSpec,
+        kind: TableKind,
         slots: int,
         seed: int,
         family: str,
@@ -87,8 +82,8 @@ class ChainArray:
         repeats: bool = False,
         stream: Any = None,
     ) -> None:
-        self.engine, self.design, self.parameters = engine, design, parameters
-        self.spec = spec
+        self.engine, self.design, self.parameters, self.spec = self.kind = kind
+        engine, parameters, spec = kind.engine, kind.parameters, kind.spec
         self.seed, self.family, self.keys, self.fixed, self.repeats = seed, family, keys, fixed, repeats
         self.reuses = bool(parameters.get("reuse_erased"))
         self.entries = _entries(repeats, self.reuses)
@@ -127,14 +122,13 @@ class ChainArray:
 
     def _allocate_counts(self, stream: Any) -> None:
         self.ledger = Ledger(self.engine, stream)
-        self._report = self.engine.allocate(8 * REPORT_WORDS, stream)  # of kernels that are waited for
+        self._report = KeptReport(self.engine, stream)  # of kernels that are waited for
         self._lists = ElementLists(self.engine)
         self._batch = ChainBatch()
 
     def sibling(self, slots: int, seed: int, keys: int = 0, stream: Any = None) -> Self:
         """Empty chains of the same kind with other hash constants; ``keys`` as for the class."""
-        like = (self.engine, self.design, self.parameters, self.spec)
-        return type(self)(*like, slots, seed, self.family, keys, self.fixed, self.repeats, stream)
+        return type(self)(self.kind, slots, seed, self.family, keys, self.fixed, self.repeats, stream)
 
     def copy(self, stream: Any = None) -> Self:
         """Chains with the same pairs, at the same places, in memory of their own."""
@@ -232,14 +226,14 @@ class ChainArray:
             self.program.run("find_all", self.table, batch, count, stream)
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
-        """As `Store.scan`; the pairs of one chain follow each other, in its order."""
+        """As `Slots.scan`; the pairs of one chain follow each other, in its order."""
         report = zeroed_report(self.engine, stream)
         batch = ChainBatch(out_keys=out_keys, out_values=out_values, report=report.ptr, room=room)
         self._run_over_lists("scan", batch, stream)
         return read_report(self.engine, report.ptr, stream).winners
 
     def broken_buckets(self, stream: Any = None) -> int:
-        """As `Store.broken_buckets`."""
+        """As `Slots.broken_buckets`."""
         report = zeroed_report(self.engine, stream)
         nodes = [(self._memory.ptr, self.lists, self.buckets)]
         nodes += [(at, count, MAX_BUCKETS) for at, count in self.pool.units]
@@ -253,17 +247,17 @@ class ChainArray:
     def take_over(self, other: ChainArray, stream: Any = None) -> Outcome:
         """Place all pairs of other chains, those of one key in their order."""
         self.pool.lend(self.pool.capacity)
-        self._reset_report(stream)
+        report = self._report.reset(stream)
         for at, count, *_ in _pieces(other.lists):
             batch = ChainBatch(
                 n=count,
                 source_nodes=other._memory.ptr + at * self._node_bytes,
                 source_buckets=max(0, other.buckets - at),
                 source_pool=other.pool.descriptor,
-                report=self._report.ptr,
+                report=report,
             )
             self.program.run("relist", self.table, batch, count, stream)
-        counts = self._read_report(stream)
+        counts = self._report.read(stream)
         return Outcome(counts.changed, 0, counts.unplaced, 0)
 
     def pack(self, first: int, lists: int, stream: Any = None) -> tuple[int, int]:
@@ -272,9 +266,9 @@ class ChainArray:
         Source: A Dynamic Hash Table for the GPU, section IV-C (FLUSH).
         """
         self._forget_tails(stream)
-        self._reset_report(stream)
-        self._run_over_lists("flush", ChainBatch(report=self._report.ptr), stream, first, lists)
-        counts = self._read_report(stream)
+        report = self._report.reset(stream)
+        self._run_over_lists("flush", ChainBatch(report=report), stream, first, lists)
+        counts = self._report.read(stream)
         return counts.erased, counts.changed
 
     # ---- operations on the elements of a batch, not waited for
@@ -347,12 +341,6 @@ class ChainArray:
         for at, count, *_ in _pieces(self.lists if lists is None else lists):
             batch.n, batch.first_list = count, first + at
             self.program.run(entry, self.table, batch, count, stream)
-
-    def _reset_report(self, stream: Any) -> None:
-        self.engine.fill(self._report.ptr, 0, 8 * REPORT_WORDS, stream)
-
-    def _read_report(self, stream: Any) -> Report:
-        return read_report(self.engine, self._report.ptr, stream)
 
 
 def _entries(repeats: bool, reuses: bool) -> Entries:

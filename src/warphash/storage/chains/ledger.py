@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from ...runtime.abi import COUNT_WORDS, REPORT_WORDS, Report
+from ...runtime.abi import Report
 from ...runtime.engine import Engine
+from ..reports import KeptReport
 
 __all__ = ["Ledger"]
 
@@ -22,6 +21,8 @@ class Ledger:
 
     Attributes
     ----------
+    report
+        Its address, for kernels.
     known
         All counts, as of the last `read`.
     is_open
@@ -29,20 +30,15 @@ class Ledger:
     """
 
     def __init__(self, engine: Engine, stream: Any = None) -> None:
-        self._engine = engine
-        self._report = engine.allocate(8 * REPORT_WORDS, stream)
+        self._report = KeptReport(engine, stream)
+        self.report = self._report.ptr
         self.known, self.is_open = _NOTHING, False
         self.restart(stream)
 
     def restart(self, stream: Any = None) -> None:
         """Count from zero again."""
-        self._engine.fill(self._report.ptr, 0, 8 * REPORT_WORDS, stream)
+        self._report.reset(stream)
         self.known, self.is_open = _NOTHING, False
-
-    @property
-    def report(self) -> int:
-        """Address of the report, for kernels."""
-        return self._report.ptr
 
     def open(self) -> None:
         """Note that a kernel is going to be launched that adds to the report."""
@@ -51,6 +47,6 @@ class Ledger:
     def read(self, stream: Any = None) -> Report:
         """All counts so far. Waits for the kernels that were launched since the last time."""
         if self.is_open:
-            self.known = Report.of(self._engine.to_host(self._report.ptr, np.uint64, COUNT_WORDS, stream))
+            self.known = self._report.read(stream)
             self.is_open = False
         return self.known

@@ -21,9 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...designs.layout import SLAB_BYTES
-from ...runtime.abi import COUNT_WORDS, REPORT_WORDS, ChainTable, Report, SlabBatch
+from ...runtime.abi import ChainTable, Report, SlabBatch
 from ...runtime.engine import Answer, Buffer, Engine
 from ...runtime.source import SLABS
+from ..reports import KeptReport
 
 __all__ = ["BLOCK_UNITS", "MAX_BLOCKS", "MAX_SUPER_BLOCKS", "NO_SLAB", "SLAB_BYTES", "SlabPool"]
 
@@ -122,7 +123,7 @@ class SlabPool:
         self._answers: list[Answer] = []  # to be asked again
         self._engine = engine
         self._program = engine.program(SLABS)
-        self._report = engine.allocate(8 * REPORT_WORDS, stream)
+        self._report = KeptReport(engine, stream)
         self._counts = engine.allocate(_COUNT_BYTES, stream)
         self._engine.fill(self._counts.ptr, 0, _COUNT_BYTES, stream)
         buffers, bases = self._allocate(super_blocks, stream) if super_blocks else ((), ())
@@ -134,7 +135,7 @@ class SlabPool:
         """A pool of the same units, free and taken, in memory of its own."""
         engine, twin = self._engine, copy.copy(self)
         twin._asked, twin._answers = deque(), []
-        twin._report = engine.allocate(8 * REPORT_WORDS, stream)
+        twin._report = KeptReport(engine, stream)
         twin._counts = engine.allocate(_COUNT_BYTES, stream)
         buffers, bases = self._allocate(self.super_blocks, stream) if self.super_blocks else ((), ())
         twin.memory = PoolMemory(buffers, bases, twin._describe(bases, stream))
@@ -331,7 +332,6 @@ class SlabPool:
         return self._engine.from_host(words, stream)
 
     def _run(self, entry: str, batch: SlabBatch, stream: Any) -> Report:
-        self._engine.fill(self._report.ptr, 0, 8 * REPORT_WORDS, stream)
-        batch.report = self._report.ptr
+        batch.report = self._report.reset(stream)
         self._program.run(entry, ChainTable(pool=self.descriptor), batch, batch.n, stream)
-        return Report.of(self._engine.to_host(self._report.ptr, np.uint64, COUNT_WORDS, stream))
+        return self._report.read(stream)

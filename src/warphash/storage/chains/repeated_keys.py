@@ -12,7 +12,7 @@ from ..batch import Batch
 
 if TYPE_CHECKING:
     from ..word_rows import WordRows
-    from .store import ChainStore
+    from .store import ChainSlots
 
 __all__ = ["RepeatedKeys"]
 
@@ -26,13 +26,13 @@ class RepeatedKeys:
     Parameters
     ----------
     words
-        Rows of words, whose store is a `ChainStore` of keys that repeat.
+        Rows of words, whose store is a `ChainSlots` of keys that repeat.
     """
 
     def __init__(self, words: WordRows) -> None:
         self._words = words
         store: Any = words.store
-        self._chains: ChainStore = store
+        self._chains: ChainSlots = store
         self._engine = store.engine
 
     def count(self, keys: int, n: int, out: int, stream: Any) -> None:

@@ -1,4 +1,4 @@
-"""`ChainStore`, a `storage.Store` whose buckets are chains: batches, transactions, and when the chains change.
+"""`ChainSlots`, the `slots.Slots` whose buckets are chains: batches, transactions, and when the chains change.
 
 A batch fails for one reason only: the pool has no node for the end of a chain. A batch for which nodes surely suffice
 is launched, and nobody waits for it: what it adds and erases is in the array's ledger. Any other batch is waited for.
@@ -38,11 +38,11 @@ from ..lookup import LAUNCH_ELEMENTS
 from ..resize_log import Cause, Resize
 from ..scratch import Elements, with_flags
 from ..shielded import shielded
+from ..slots import MemoryUse, Recovery, StoreOptions, TableKind
 from ..snapshots import Snapshot
-from ..storage import MemoryUse, Recovery, StoreOptions, TableKind
 from .chain_array import ChainArray
 
-__all__ = ["ChainStore"]
+__all__ = ["ChainSlots"]
 
 _TAKEN_BACK_AT_ONCE = 1 << 16
 """Elements of a batch whose flags are read together when the batch is taken back."""
@@ -82,7 +82,7 @@ class _State(NamedTuple):
     before: _Counts
 
 
-def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool) -> ChainStore:
+def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool) -> ChainSlots:
     """Make an empty store for ``capacity`` keys; see `make_storage`."""
     spec, lists = kind.spec, kind.parameters.get("buckets")
     if kind.parameters.get("reuse_erased") and not multi:
@@ -91,8 +91,8 @@ def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: St
         )
     pairs = spec.layout.pairs_per_bucket(spec.slots_per_bucket, spec.slot_bytes)
     slots = lists * pairs if lists else policies.slots_for(capacity, options.load_factor)
-    chains = ChainArray(*kind, slots, seed, hash, keys=capacity, fixed=not options.grows, repeats=multi)
-    return ChainStore(chains, options)
+    chains = ChainArray(kind, slots, seed, hash, keys=capacity, fixed=not options.grows, repeats=multi)
+    return ChainSlots(chains, options)
 
 
 def more_programs(spec: KernelSpec, parameters: Mapping[str, Any]) -> Iterator[KernelSpec]:
@@ -100,7 +100,7 @@ def more_programs(spec: KernelSpec, parameters: Mapping[str, Any]) -> Iterator[K
     yield SLABS
 
 
-class ChainStore:
+class ChainSlots:
     """Chains, how many keys they hold, and how they may change.
 
     Parameters
@@ -134,15 +134,15 @@ class ChainStore:
         self.rebuilds = 0
         self._plan_upkeep()
 
-    def sibling(self, keys: int, stream: Any = None) -> ChainStore:
-        """As `Store.sibling`."""
+    def sibling(self, keys: int, stream: Any = None) -> ChainSlots:
+        """As `Slots.sibling`."""
         array = self.array.sibling(self._slots_for(keys), self.array.seed + 1, keys, stream)
-        return ChainStore(array, self._options)
+        return ChainSlots(array, self._options)
 
-    def copy(self, stream: Any = None) -> ChainStore:
-        """As `Store.copy`."""
+    def copy(self, stream: Any = None) -> ChainSlots:
+        """As `Slots.copy`."""
         self.finish(stream)
-        twin = ChainStore(self.array.copy(stream), self._options)
+        twin = ChainSlots(self.array.copy(stream), self._options)
         twin.state = _State(twin.array, self._read()._replace(probes=0, inserted=0))
         twin._plan_upkeep()
         return twin
@@ -200,7 +200,7 @@ class ChainStore:
 
     @property
     def insert_probes(self) -> float | None:
-        """As `Store.insert_probes`."""
+        """As `Slots.insert_probes`."""
         counts = self._counts()
         return counts.probes / counts.inserted if self.counts_probes and counts.inserted else None
 
@@ -210,11 +210,11 @@ class ChainStore:
 
     @property
     def pending(self) -> bool:
-        """As `Store.pending`."""
+        """As `Slots.pending`."""
         return self.recovery.step is not None or self.array.ledger.is_open
 
     def finish(self, stream: Any = None) -> None:
-        """As `Store.finish`."""
+        """As `Slots.finish`."""
         self.recovery.run(self.engine, stream)
         if self.array.ledger.is_open:
             self.array.ledger.read(stream)
@@ -232,16 +232,16 @@ class ChainStore:
 
     # ---- lookups
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
-        """As `Store.scan`; the pairs of one chain follow each other, in its order."""
+        """As `Slots.scan`; the pairs of one chain follow each other, in its order."""
         return self.array.scan(room, out_keys, out_values, stream)
 
     def broken_buckets(self, stream: Any = None) -> int:
-        """As `Store.broken_buckets`."""
+        """As `Slots.broken_buckets`."""
         return self.array.broken_buckets(stream)
 
     # ---- batches
     def update(self, batch: Batch, *, runs: bool = False) -> None:
-        """As `Store.update`; a batch that surely finds its nodes is only launched.
+        """As `Slots.update`; a batch that surely finds its nodes is only launched.
 
         Parameters
         ----------
@@ -350,7 +350,7 @@ class ChainStore:
         counts: int = 0,
         entry: str = "erase",
     ) -> None:
-        """As `Store.erase`; or what another ``entry`` erases, and writes to ``counts``. The batch is only launched."""
+        """As `Slots.erase`; or what another ``entry`` erases, and writes to ``counts``. The batch is only launched."""
         self.recovery.run(self.engine, stream)
         elements = len(only) if isinstance(only, np.ndarray) else n
         if elements:
@@ -393,7 +393,7 @@ class ChainStore:
                 raise TableFull(str(error), which) from error
 
     def clear(self, stream: Any = None) -> None:
-        """As `Store.clear`."""
+        """As `Slots.clear`."""
         self.recovery.run(self.engine, stream)
         before = _Counts()
         if self.counts_probes:
@@ -499,7 +499,7 @@ class ChainStore:
         return policies.slots_for(max(1, keys), self.load_factor) if array.parameters["rebucket"] else array.slots
 
     def rebuild(self, keys: int, stream: Any = None) -> None:
-        """As `Store.rebuild`."""
+        """As `Slots.rebuild`."""
         self.finish(stream)
         keys = max(keys, self.size)
         self._replace(self._slots_for(keys), keys, Cause.ASKED, stream)
@@ -632,7 +632,7 @@ class _TakeBack:
     piece erases one pair, list by list in order. So the ledger tells how far it came.
     """
 
-    def __init__(self, store: ChainStore, keys: int, values: int, n: int, flags: int) -> None:
+    def __init__(self, store: ChainSlots, keys: int, values: int, n: int, flags: int) -> None:
         self._store, self._keys, self._values, self._n, self._flags = store, keys, values, n, flags
         # The first element of a piece; and of a piece that has begun, the elements that added pairs, and the ledger.
         self._piece: tuple[int, tuple[npt.NDArray[np.int64], int] | None] = 0, None

@@ -25,7 +25,6 @@ from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple, Self
 
-from ...designs.base import Design
 from ...designs.layout import LINE_BYTES, Quotients
 from ...runtime.abi import (
     CROWDS,
@@ -41,7 +40,7 @@ from ...runtime.abi import (
     Report,
     TakeOverBatch,
 )
-from ...runtime.engine import Buffer, Engine, KernelSpec
+from ...runtime.engine import Buffer, KernelSpec
 from .. import snapshots
 from ..batch import Batch
 from ..hash_constants import buckets_for, draw_constants, inverse_of
@@ -49,8 +48,8 @@ from ..listed import Listed
 from ..lookup import NO_FIELDS
 from ..reports import read_report, zeroed_report
 from ..scratch import DeviceList, Elements, pieces, starts_of
+from ..slots import MemoryUse, Outcome, TableKind
 from ..snapshots import Snapshot
-from ..storage import MemoryUse, Outcome
 from ..uninterrupted import uninterrupted
 from ..update.pairs import Pairs
 from . import route
@@ -164,20 +163,11 @@ class QuotientArray:
 
     batch_type, find_fields = QuotientBatch, NO_FIELDS
 
-    def __init__(
-        self,
-        engine: Engine,
-        design: Design,
-        parameters: Mapping[str, Any],
-        spec: KernelSpec,
-        slots: int,
-        seed: int,
-        family: str,
-        stream: Any = None,
-    ) -> None:
-        self.engine, self.design, self.parameters = engine, design, parameters
+    def __init__(self, kind: TableKind, slots: int, seed: int, family: str, stream: Any = None) -> None:
+        self.engine, self.design, self.parameters, spec = self.kind = kind
         self.seed, self.family = seed, family
-        layout: Any = design.layout
+        engine = kind.engine
+        layout: Any = kind.design.layout
         each, self.ranges, range_buckets = geometry_for(slots, layout, spec.key_bytes, spec.value_bytes)
         self.spec = spec if spec.slots_per_bucket == each else _with_slots(spec, each)
         self.buckets = self.ranges * range_buckets
@@ -228,7 +218,7 @@ class QuotientArray:
     # ---- arrays like this one
     def sibling(self, slots: int, seed: int, stream: Any = None) -> Self:
         """An array of the same kind with other hash constants, without pairs."""
-        return type(self)(self.engine, self.design, self.parameters, self.spec, slots, seed, self.family, stream)
+        return type(self)(self.kind, slots, seed, self.family, stream)
 
     beside = sibling
 
@@ -273,7 +263,7 @@ class QuotientArray:
 
     # ---- operations that change nothing
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
-        """As `Store.scan`."""
+        """As `Slots.scan`."""
         report = zeroed_report(self.engine, stream)
         self._scan(0, self.buckets, room, out_keys, out_values, report.ptr, stream)
         return read_report(self.engine, report.ptr, stream).winners
@@ -289,7 +279,7 @@ class QuotientArray:
             self.program.run("scan", self.table, batch, n, stream)
 
     def broken_buckets(self, stream: Any = None) -> int:
-        """As `Store.broken_buckets`: slots to which no search for their key comes, and counters in use."""
+        """As `Slots.broken_buckets`: slots to which no search for their key comes, and counters in use."""
         report, n = zeroed_report(self.engine, stream), self.buckets
         self.program.run("audit", self.table, QuotientBatch(n=n, report=report.ptr), n, stream)
         return read_report(self.engine, report.ptr, stream).mismatches

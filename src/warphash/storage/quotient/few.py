@@ -12,7 +12,7 @@ from ..batch import Batch
 from ..listed import Listed
 from ..result_slot import ResultSlot
 from ..scratch import starts_of
-from ..storage import Outcome
+from ..slots import Outcome
 from ..update.pairs import Pairs
 
 __all__ = ["ADOPTED", "FewUpdates"]

@@ -21,25 +21,24 @@ from ...runtime.engine import KernelSpec
 from .. import policies
 from ..batch import Batch
 from ..listed import Listed
-from ..storage import Outcome, StoreOptions, TableKind
+from ..slots import Outcome, StoreOptions, TableKind
 from ..update.array_slots import ArraySlots
-from ..update.pairs import Pairs
 from ..update.transaction import ArrayState, Transaction, way_back
 from .array import MOST_AWAITED, QuotientArray
 
 __all__ = ["make_store", "more_programs"]
 
+Store = ArraySlots[QuotientArray]
 
-def make_store(
-    kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool
-) -> ArraySlots[QuotientArray]:
+
+def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool) -> Store:
     """Make an empty store for ``capacity`` keys; see `make_storage`."""
     slots = policies.slots_for(capacity, options.load_factor)
-    return ArraySlots(QuotientArray(*kind, slots, seed, hash), options, QuotientRemedy())
+    return ArraySlots(QuotientArray(kind, slots, seed, hash), options, QuotientRemedy())
 
 
 def more_programs(spec: KernelSpec, parameters: Mapping[str, Any]) -> Iterator[KernelSpec]:
-    """The kernels of smaller tables, whose buckets have fewer slots."""
+    """The kernels of smaller tables, whose buckets have fewer store."""
     layout: Any = spec.layout
     for slots_per_bucket, _ in layout.forms(spec.key_bytes, spec.value_bytes)[1:]:
         yield replace(spec, slots_per_bucket=slots_per_bucket)
@@ -53,11 +52,9 @@ class QuotientRemedy:
     goes_by_parts = False
     way_back = staticmethod(way_back)
 
-    def build(
-        self, slots: ArraySlots[QuotientArray], batch: Batch, more_slots: int | None
-    ) -> tuple[QuotientArray, int] | None:
+    def build(self, store: Store, batch: Batch, more_slots: int | None) -> tuple[QuotientArray, int] | None:
         """As `Remedy.build`, of a table without keys, if the elements need no flags."""
-        array = slots.array
+        array = store.array
         if more_slots is not None or batch.flags:
             return None
         outcome = array.update(batch)
@@ -66,45 +63,37 @@ class QuotientRemedy:
         array.clear(batch.stream)
         return None
 
-    def leave(self, slots: ArraySlots[QuotientArray], batch: Batch) -> bool:
-        awaited = slots.state.awaited
+    def leave(self, store: Store, batch: Batch) -> bool:
+        awaited = store.state.awaited
         if awaited and awaited + batch.n > MOST_AWAITED:
             return False
-        slots.array.begin(batch, adopts=True, goes_on=awaited > 0)
+        store.array.begin(batch, adopts=True, goes_on=awaited > 0)
         return True
 
-    def launch(self, slots: ArraySlots[QuotientArray], batch: Batch, listed: Listed | None) -> Outcome:
-        return slots.state.array.update(batch, count_probes=slots.options.counts_probes, listed=listed)
+    def launch(self, store: Store, batch: Batch, listed: Listed | None) -> Outcome:
+        return store.state.array.update(batch, count_probes=store.options.counts_probes, listed=listed)
 
-    def make_room(self, slots: ArraySlots[QuotientArray], update: Transaction[QuotientArray], missing: int) -> None:
-        slots.move_for(update, missing, slots.slots)
+    def make_room(self, store: Store, update: Transaction[QuotientArray], missing: int) -> None:
+        store.move_for(update, missing, store.slots)
 
-    def move(
-        self, slots: ArraySlots[QuotientArray], new: QuotientArray, stream: Any
-    ) -> ArrayState[QuotientArray] | None:
+    def move(self, store: Store, new: QuotientArray, stream: Any) -> ArrayState[QuotientArray] | None:
         """As `Remedy.move`. Adopted pairs stay the table's until its recovery has placed them."""
-        state = slots.state
+        state = store.state
         if not state.size:
             new.clear(stream)
         elif not new.take_over(state.array, state.size, stream).complete:
             return None
         return state._replace(array=new)
 
-    def recover(self, slots: ArraySlots[QuotientArray], stream: Any) -> None:
+    def recover(self, store: Store, stream: Any) -> None:
         """As `Remedy.recover`: drop what was brought to ranges, count the keys, and place adopted pairs."""
-        array = slots.array
-        if slots.state.displaced is None:
-            slots.state = slots.state._replace(displaced=array.adopted(stream))
+        array = store.array
+        if store.state.displaced is None:
+            store.state = store.state._replace(displaced=array.adopted(stream))
         array.forget_elements(stream)
-        slots.count_keys(stream)
-        if slots.state.displaced is not None and len(slots.state.displaced.keys):
-            self._place(slots, slots.state.displaced, stream)
-        slots.state = slots.state._replace(displaced=None)
-
-    def _place(self, slots: ArraySlots[QuotientArray], pairs: Pairs, stream: Any) -> None:
-        """Add pairs, of which some may be there already."""
-        (keys, values), engine, n = pairs, slots.engine, len(pairs.keys)
-        at_keys, flags = engine.from_host(keys, stream), engine.allocate(n, stream)
-        at_values = None if values is None else engine.from_host(values, stream)
-        batch = Batch(at_keys.ptr, at_values.ptr if at_values else 0, n, flags=flags.ptr, stream=stream)
-        Transaction(slots, batch, None, self.launch).complete()
+        store.count_keys(stream)
+        adopted = store.state.displaced
+        if adopted is not None and len(adopted.keys):  # some may have slots already
+            update, _memory = adopted.batch(store.engine, stream)
+            Transaction(store, update, None, self.launch).complete()
+        store.state = store.state._replace(displaced=None)

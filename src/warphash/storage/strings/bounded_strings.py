@@ -1,7 +1,7 @@
-"""Strings in a table of at most so many keys: a `StringStorage` whose numbers are bounded.
+"""Strings in a table of at most so many keys: a `StringRows` whose numbers are bounded.
 
 A key that leaves is a number that leaves, and its string is one that is no key. So strings of keys that left are
-forgotten as those of erased keys are (`StringStorage.collect`), and their numbers are given to others. Ranks lie beside
+forgotten as those of erased keys are (`StringRows.collect`), and their numbers are given to others. Ranks lie beside
 numbers, and a new key has a new rank. The frequencies of "lfu" outlive their keys: they are those of the strings'
 hashes (`ByHash`), which no other number inherits.
 """
@@ -14,10 +14,10 @@ from typing import Any
 from ...errors import TableFull
 from ...runtime.engine import Buffer, Engine
 from ..batch import Batch
-from ..bounded.bounded_storage import BoundedStorage, Least
+from ..bounded.bounded_rows import BoundedRows, Least
 from ..bounded.policies import Policy
 from ..wide_rows import Touch
-from .string_storage import StringStorage
+from .string_rows import StringRows
 from .string_table import ROW_BYTES, StringTable
 
 __all__ = ["HASH_BYTES", "BoundedStrings", "ByHash"]
@@ -26,13 +26,13 @@ HASH_BYTES = 8
 """What a policy is given for a key, in place of its string."""
 
 
-class BoundedStrings(StringStorage):
-    """Of at most ``max_size`` strings: to a table, what a `BoundedStorage` is.
+class BoundedStrings(StringRows):
+    """Of at most ``max_size`` strings: to a table, what a `BoundedRows` is.
 
-    See `StringStorage` for the parameters; ``inner`` is a `BoundedStorage`.
+    See `StringRows` for the parameters; ``inner`` is a `BoundedRows`.
     """
 
-    inner: BoundedStorage
+    inner: BoundedRows
 
     @property
     def max_size(self) -> int:
@@ -51,12 +51,12 @@ class BoundedStrings(StringStorage):
         return self.inner.evicted
 
     @property
-    def unused(self) -> StringStorage:
-        """As `BoundedStorage.unused`."""
-        return StringStorage(self.strings, self.inner.unused, self.value_bytes, drops_nulls=self.drops_nulls)
+    def unused(self) -> StringRows:
+        """As `BoundedRows.unused`."""
+        return StringRows(self.strings, self.inner.unused, self.value_bytes, drops_nulls=self.drops_nulls)
 
     def update(self, batch: Batch, **ranking: int) -> None:
-        """As `BoundedStorage.update`. The strings of a piece get numbers once those before it have left."""
+        """As `BoundedRows.update`. The strings of a piece get numbers once those before it have left."""
         widths = {"scores": (ranking.get("score_kind", 0) >> 8) // 8, "ranks": 8}
         for at, count in self.inner.pieces(batch.n):
             here = {name: given and given + at * widths.get(name, 0) for name, given in ranking.items()}
@@ -72,7 +72,7 @@ class BoundedStrings(StringStorage):
         return False
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any, out_ranks: int = 0) -> int:
-        """As `BoundedStorage.scan`."""
+        """As `BoundedRows.scan`."""
         if not out_ranks:
             return super().scan(room, out_keys, out_values, stream)
         numbers = self._numbers(room)
@@ -82,7 +82,7 @@ class BoundedStrings(StringStorage):
         return found
 
     def copy(self, stream: Any) -> BoundedStrings:
-        """As `Storage.copy`."""
+        """As `Rows.copy`."""
         numbers, n = self._live(stream)
         strings, inner = self.strings.copy(numbers.ptr, n), self.inner.copy(stream)
         if isinstance(inner.policy, ByHash):
@@ -91,14 +91,14 @@ class BoundedStrings(StringStorage):
 
     # ---- keys that leave
     def least(self, n: int, stream: Any) -> Least:
-        """As `BoundedStorage.least`: the rows of strings, which are valid until an update."""
+        """As `BoundedRows.least`: the rows of strings, which are valid until an update."""
         least = self.inner.least(n, stream)
         rows = self._engine.allocate(max(1, ROW_BYTES * least.n))
         self.strings.rows_of(least.keys.ptr, least.n, rows.ptr)
         return Least(rows, least.n, least.rank)
 
     def drop(self, keys: Buffer, n: int, stream: Any) -> None:
-        """As `BoundedStorage.drop`."""
+        """As `BoundedRows.drop`."""
         self.inner.drop(self.look_up(keys.ptr, n), n, stream)
 
 

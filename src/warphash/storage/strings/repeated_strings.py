@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ...errors import TableFull
 from ..chains.repeated_keys import RepeatedKeys
-from .string_storage import StringStorage
+from .string_rows import StringRows
 from .string_table import bytes_at, elements_without_nulls
 
 __all__ = ["RepeatedStrings"]
@@ -24,7 +24,7 @@ class RepeatedStrings:
         Of strings whose numbers repeat.
     """
 
-    def __init__(self, storage: StringStorage) -> None:
+    def __init__(self, storage: StringRows) -> None:
         words: Any = storage.inner  # numbers and values lie in the slots
         self._storage, self._numbers = storage, RepeatedKeys(words)
 

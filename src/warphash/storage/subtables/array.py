@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...designs.base import Design
 from ...designs.layout import BUCKET_WORDS_BYTES
 from ...errors import ParameterError
 from ...runtime.abi import (
@@ -34,14 +33,14 @@ from ...runtime.abi import (
     SubtableBatch,
     SubtableTable,
 )
-from ...runtime.engine import Buffer, Engine, KernelSpec
+from ...runtime.engine import Buffer
 from .. import policies
 from ..batch import Batch
 from ..hash_constants import draw_constants, range_of
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS, launch_find
 from ..reports import read_report, zeroed_report
 from ..scratch import Allocate, Elements, Scratch, pieces
-from ..storage import MemoryUse, SubtableFigures
+from ..slots import MemoryUse, SubtableFigures, TableKind
 from .account import Account
 from .coordination import program_of
 from .displaced import Arena, DisplacedPairs
@@ -166,24 +165,14 @@ class SubtableArray:
 
     batch_type = SubtableBatch
 
-    def __init__(
-        self,
-        engine: Engine,
-        design: Design,
-        parameters: Mapping[str, Any],
-        spec: KernelSpec,
-        sizes: Sequence[int],
-        seed: int,
-        family: str,
-        stream: Any = None,
-    ) -> None:
+    def __init__(self, kind: TableKind, sizes: Sequence[int], seed: int, family: str, stream: Any = None) -> None:
+        self.engine, self.design, self.parameters, self.spec = self.kind = kind
+        engine, design, parameters, spec = kind
         if max(sizes) > MOST_SUBTABLE_BUCKETS:
             raise ParameterError(
                 f"a subtable has at most {MOST_SUBTABLE_BUCKETS:,} buckets, and {sum(sizes) * spec.slots_per_bucket:,} "
                 f"slots in {len(sizes)} subtables make {max(sizes):,}: use more subtables"
             )
-        self.engine, self.design, self.parameters = engine, design, parameters
-        self.spec = spec
         self.seed, self.family = seed, family
         self.random = random.Random(seed)
         self.program = program_of(engine, spec, parameters["coordination"])
@@ -224,7 +213,7 @@ class SubtableArray:
 
     def sibling(self, sizes: Sequence[int], seed: int, stream: Any = None) -> SubtableArray:
         """An empty array with other hash constants."""
-        return SubtableArray(self.engine, self.design, self.parameters, self.spec, sizes, seed, self.family, stream)
+        return SubtableArray(self.kind, sizes, seed, self.family, stream)
 
     def copy(self, stream: Any = None) -> SubtableArray:
         """An array with the same pairs and hash constants in memory of its own."""

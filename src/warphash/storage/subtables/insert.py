@@ -6,7 +6,8 @@ The scratch memory and the report are those of all inserts (`Workspace`): only o
 from __future__ import annotations
 
 from operator import add, sub
-from typing import TYPE_CHECKING, Any, NamedTuple
+from random import Random
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,14 +22,11 @@ from ...runtime.abi import (
     SubtableBatch,
     SubtableTable,
 )
-from ...runtime.engine import Buffer, Engine, Program
+from ...runtime.engine import Buffer, Engine, KernelSpec, Program
 from ..reports import read_report
 from ..scratch import Allocate, Scratch, Workbench, pieces
-from ..storage import Outcome
+from ..slots import Outcome
 from .displaced import DisplacedPairs
-
-if TYPE_CHECKING:
-    from .array import SubtableArray
 
 __all__ = ["Insert", "Piece", "Workspace"]
 
@@ -112,6 +110,27 @@ class Workspace:
         return report
 
 
+class Current(Protocol):
+    """The subtables of a time."""
+
+    @property
+    def table(self) -> SubtableTable: ...
+
+
+class Target(Protocol):
+    """What an insert needs of a `SubtableArray`."""
+
+    engine: Engine
+    spec: KernelSpec
+    program: Program
+    workspace: Workspace
+    random: Random
+    keys: tuple[int, ...]
+
+    @property
+    def current(self) -> Current: ...
+
+
 class Insert:
     """Kernels of one insert, their scratch memory and what they counted.
 
@@ -132,7 +151,7 @@ class Insert:
 
     def __init__(
         self,
-        array: SubtableArray,
+        array: Target,
         piece: Piece,
         scratch: Scratch,
         count_probes: bool,

@@ -1,8 +1,8 @@
 """A batch that was launched, and that no call has waited for yet.
 
-If the table has room even when every key of a batch is new, and the table may grow, `SubtableStore.update` launches
+If the table has room even when every key of a batch is new, and the table may grow, `SubtableSlots.update` launches
 the batch and returns. Pairs whose evictions find no slot then stay in the insert's scratch memory: they are the
-table's from that moment on, and `SubtableStore.finish` gives them slots. An erase is not waited for either; `finish`
+table's from that moment on, and `SubtableSlots.finish` gives them slots. An erase is not waited for either; `finish`
 then halves subtables if that is due.
 
 Work behind such a batch is launched before its end is waited for, so that the device is not idle. An insert settles,

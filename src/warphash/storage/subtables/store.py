@@ -1,4 +1,4 @@
-"""A `Store` of subtables: it grows and shrinks one of them at a time, within bounds of the load factor.
+"""`Slots` of subtables: a store grows and shrinks one of them at a time, within bounds of the load factor.
 
 An insert settles what fits without moving anybody, which also tells how many new keys are left. The smallest subtable
 is made larger until these fit within the bounds, and then they are placed. So a batch knows its size before it evicts.
@@ -64,7 +64,7 @@ from ..lookup import NO_FIELDS
 from ..resize_log import Cause, Resize
 from ..scratch import Allocate, Elements, Scratch, with_flags
 from ..shielded import shielded
-from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind
+from ..slots import MemoryUse, Outcome, Recovery, StoreOptions, TableKind
 from .array import SETTLED, SETTLED_UNIQUE, Halving, SubtableArray, sizes_for
 from .coordination import by_warps
 from .displaced import DisplacedPairs
@@ -72,7 +72,7 @@ from .insert import Insert, Piece
 from .pending import PendingBatch
 from .routing import fullest_load
 
-__all__ = ["SubtableStore"]
+__all__ = ["SubtableSlots"]
 
 _ONE_STEP = 2
 """Times as large, or as small, that a table becomes subtable by subtable. Beyond it, all are replaced at once."""
@@ -90,7 +90,7 @@ slot more than twice before it ends, if it ends (Pagh and Rodler, Cuckoo Hashing
 
 @dataclass
 class _Update:
-    """One call of `SubtableStore.update`.
+    """One call of `SubtableSlots.update`.
 
     Attributes
     ----------
@@ -135,12 +135,12 @@ class _State(NamedTuple):
 
 def make_store(
     kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool
-) -> SubtableStore:
+) -> SubtableSlots:
     """Make an empty store for ``capacity`` keys; see `make_storage`."""
     slots = policies.slots_for(capacity, options.load_factor)
     sizes = sizes_for(slots, kind.spec.slots_per_bucket, kind.parameters["subtables"])
     own = kind.design.own_bounds(kind.parameters) if options.grows else None
-    return SubtableStore(SubtableArray(*kind, sizes, seed, hash), options._replace(bounds=own))
+    return SubtableSlots(SubtableArray(kind, sizes, seed, hash), options._replace(bounds=own))
 
 
 def more_programs(spec: KernelSpec, parameters: Mapping[str, Any]) -> Iterator[KernelSpec]:
@@ -149,7 +149,7 @@ def more_programs(spec: KernelSpec, parameters: Mapping[str, Any]) -> Iterator[K
         yield by_warps(spec)
 
 
-class SubtableStore:
+class SubtableSlots:
     """Subtables, and how they may change.
 
     Parameters
@@ -217,18 +217,18 @@ class SubtableStore:
         return self.probes / self.inserted if self.counts_probes and self.inserted else None
 
     def memory_use(self) -> MemoryUse:
-        """As `Store.memory_use`."""
+        """As `Slots.memory_use`."""
         return self.array.memory_use()
 
-    def sibling(self, keys: int, stream: Any = None) -> SubtableStore:
-        """As `Store.sibling`."""
+    def sibling(self, keys: int, stream: Any = None) -> SubtableSlots:
+        """As `Slots.sibling`."""
         array = self.array.sibling(self._sizes_for(self._slots_for(keys)), self.array.seed + 1, stream)
-        return SubtableStore(array, self._options)
+        return SubtableSlots(array, self._options)
 
-    def copy(self, stream: Any = None) -> SubtableStore:
-        """As `Store.copy`."""
+    def copy(self, stream: Any = None) -> SubtableSlots:
+        """As `Slots.copy`."""
         self.finish(stream)
-        other = SubtableStore(self.array.copy(stream), self._options)
+        other = SubtableSlots(self.array.copy(stream), self._options)
         other.state = _State(other.array, self.state.vouched)
         other.size, other._failed = self.size, self._failed
         return other
@@ -245,7 +245,7 @@ class SubtableStore:
         return self._pending is not None or self.recovery.step is not None
 
     def finish(self, stream: Any = None) -> None:
-        """As `Store.finish`.
+        """As `Slots.finish`.
 
         Raises
         ------
@@ -329,16 +329,16 @@ class SubtableStore:
 
     # ---- lookups
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
-        """As `Store.scan`."""
+        """As `Slots.scan`."""
         return self.array.scan(room, out_keys, out_values, stream)
 
     def broken_buckets(self, stream: Any = None) -> int:
-        """As `Store.broken_buckets`."""
+        """As `Slots.broken_buckets`."""
         return self.array.broken_buckets(stream)
 
     # ---- updates
     def update(self, batch: Batch) -> None:
-        """As `Store.update`."""
+        """As `Slots.update`."""
         n, unique, stream = batch.n, batch.unique, batch.stream
         if n == 0:
             return
@@ -403,7 +403,7 @@ class SubtableStore:
         return fullest_load(current.table, current.sizes, self.spec.slots_per_bucket, self.size + n) <= most
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
-        """As `Store.erase`."""
+        """As `Slots.erase`."""
         if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
             return
         self._finish_before_update(stream)
@@ -421,7 +421,7 @@ class SubtableStore:
         self._withdraw_recovery()
 
     def clear(self, stream: Any = None) -> None:
-        """As `Store.clear`."""
+        """As `Slots.clear`."""
         self.recovery.step = self._forget_all
         self._forget_all(stream)
         self._withdraw_recovery()
@@ -434,7 +434,7 @@ class SubtableStore:
         self.state, self.size, self._failed = _State(self.array, False), 0, (0, 0)
 
     def rebuild(self, keys: int, stream: Any = None) -> None:
-        """As `Store.rebuild`. A table that has to grow for it enlarges its subtables: that takes the least memory."""
+        """As `Slots.rebuild`. A table that has to grow for it enlarges its subtables: that takes the least memory."""
         self.finish(stream)
         if keys <= self.capacity:
             return self._replace(self._sizes_for(self._slots_for(max(keys, self.size))), Cause.ASKED, stream)

@@ -19,20 +19,19 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from ...designs.base import Design
 from ...errors import UnsupportedVerb
-from ...runtime.abi import LEFTOVER, LISTS_BYTES, LOSERS, REPORT_WORDS, WINNERS, Op, TicketBatch, TicketTable
-from ...runtime.engine import Buffer, Engine, KernelSpec, Program
+from ...runtime.abi import LEFTOVER, LISTS_BYTES, LOSERS, WINNERS, Op, TicketBatch, TicketTable
+from ...runtime.engine import Buffer, Program
 from ...runtime.memory import bytes_at
 from .. import snapshots
 from ..batch import COMBINING, Batch, MixedBatch
 from ..hash_constants import buckets_for, draw_constants
 from ..listed import Listed
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
-from ..reports import read_report, zeroed_report
+from ..reports import KeptReport, read_report, zeroed_report
 from ..scratch import CLAIMED_ELEMENTS, Elements, Workbench, pieces
+from ..slots import MemoryUse, Outcome, TableKind
 from ..snapshots import Snapshot
-from ..storage import MemoryUse, Outcome
 from .lanes import Lanes, lanes_of
 from .primes import next_prime
 from .slot_memory import SlotMemory
@@ -112,17 +111,15 @@ class TicketArray:
 
     def __init__(
         self,
-        engine: Engine,
-        design: Design,
-        parameters: Mapping[str, Any],
-        spec: KernelSpec,
+        kind: TableKind,
         memory: SlotMemory,
         slots: int,
         seed: int,
         family: str,
         stream: Any = None,
     ) -> None:
-        self.engine, self.design, self.parameters, self.spec = engine, design, parameters, spec
+        self.engine, self.design, self.parameters, self.spec = self.kind = kind
+        engine, parameters, spec = kind.engine, kind.parameters, kind.spec
         self.memory, self.seed, self.family = memory, seed, family
         self.slots = buckets_for(next_prime(slots), 1)
         self._lanes = lanes_of(engine, spec, parameters["lanes"])
@@ -134,7 +131,7 @@ class TicketArray:
         if self._sweep:
             self._lanes = Lanes(self._sweep, self._sweep, 0.0)
         self.program = self._lanes.below
-        self._report = engine.allocate(8 * REPORT_WORDS, stream)  # of operations whose caller holds the lock alone
+        self._report = KeptReport(engine, stream)
         self._workbench = Workbench(engine, TicketBatch, 0)
         self._random = random.Random(seed)
         self.table = TicketTable(
@@ -146,8 +143,8 @@ class TicketArray:
             **dict(spec.constants),
         )
         self.clear(stream)
-        if self._slots.keeper and self._slots.keeper.description:
-            self._load_boards(self._slots.keeper.boards(), stream)
+        if self._slots.keeper and self._slots.keeper.file.description:
+            self._load_boards(self._slots.keeper.file.boards(), stream)
 
     def sibling(self, slots: int, seed: int, stream: Any = None) -> Self:
         """An array of the same kind with other hash constants, all of whose slots are free."""
@@ -155,13 +152,12 @@ class TicketArray:
         return self._of_kind(self.memory, slots, seed, stream)
 
     def _of_kind(self, memory: SlotMemory, slots: int, seed: int, stream: Any) -> Self:
-        like = (self.engine, self.design, self.parameters, self.spec)
-        return type(self)(*like, memory, slots, seed, self.family, stream)
+        return type(self)(self.kind, memory, slots, seed, self.family, stream)
 
     def like(self, lanes: str, slots: int) -> Self:
         """An array of the same kind, but for its lanes."""
-        parameters = {**self.parameters, "lanes": lanes}
-        return type(self)(self.engine, self.design, parameters, self.spec, self.memory, slots, self.seed, self.family)
+        kind = self.kind._replace(parameters={**self.parameters, "lanes": lanes})
+        return type(self)(kind, self.memory, slots, self.seed, self.family)
 
     def beside(self, slots: int, seed: int, stream: Any = None) -> Self:
         """As `sibling`, for another table."""
@@ -235,12 +231,12 @@ class TicketArray:
     @property
     def is_inherited(self) -> bool:
         """Whether the slots are in a file that the process which this one was forked from has open."""
-        return self._slots.keeper is not None and self._slots.keeper.is_inherited
+        return self._slots.keeper is not None and self._slots.keeper.file.is_inherited
 
     def check_process(self) -> None:
         """Raise `PathError` if the slots are in a file that only another process may change."""
         if self._slots.keeper is not None:
-            self._slots.keeper.check_process()
+            self._slots.keeper.file.check_process()
 
     def images(self, keys: int, n: int, stream: Any = None) -> list[Images]:
         """What the slots of these keys hold; and have the file note it, before an update changes values in place.
@@ -252,7 +248,7 @@ class TicketArray:
         """
         keeper = self._slots.keeper
         assert keeper is not None
-        keeper.check_process()
+        keeper.file.check_process()
         found = self.engine.allocate(4 * min(n, _LOCATED_ELEMENTS), stream)
         images = []
         for at in range(0, n, _LOCATED_ELEMENTS):
@@ -357,7 +353,7 @@ class TicketArray:
 
     # ---- operations that change nothing
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
-        """As `Store.scan`."""
+        """As `Slots.scan`."""
         report = zeroed_report(self.engine, stream)
         for at in range(0, self.slots, _PIECE_SLOTS):
             n = min(_PIECE_SLOTS, self.slots - at)
@@ -377,7 +373,7 @@ class TicketArray:
         return self.table.slots + slot * self.spec.slot_bytes, self.table.board + slot * self._ticket_bits // 8
 
     def broken_buckets(self, stream: Any = None) -> int:
-        """As `Store.broken_buckets`: tickets that disagree with their slots."""
+        """As `Slots.broken_buckets`: tickets that disagree with their slots."""
         report = zeroed_report(self.engine, stream)
         self.program.run("audit", self.table, TicketBatch(n=self.slots, report=report.ptr), self.slots, stream)
         return read_report(self.engine, report.ptr, stream).mismatches
@@ -473,12 +469,12 @@ class TicketArray:
         if self._sweep:
             return self._take_over_in_batches(other, stream)
         program = self._lanes.for_keys(size, self.slots)
-        report = self._reset_report(stream)
+        report = self._report.reset(stream)
         for at in range(0, other.slots, _PIECE_SLOTS):
             batch = TicketBatch(n=min(_PIECE_SLOTS, other.slots - at), report=report)
             batch.source_slots, batch.source_board = other._addresses_of(at)
             program.run("relocate", self.table, batch, batch.n, stream)
-        counts = read_report(self.engine, report, stream)
+        counts = self._report.read(stream)
         return Outcome(counts.changed, 0, counts.unplaced, 0)
 
     def _take_over_in_batches(self, other: TicketArray, stream: Any) -> Outcome:
@@ -510,26 +506,24 @@ class TicketArray:
         MemoryError
             Before a kernel is launched.
         """
-        if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
-            return 0
         self.check_process()
         self._close_access()
         self._mark_emptied(stream)
-        report = self._reset_report(stream)
+        report = self._report.reset(stream)
         piece = min(n, SWEPT_ELEMENTS if self._sweep else LAUNCH_ELEMENTS)
         with self._prepared(piece, stream):
             for at, count, indices, length in pieces(self.engine, n, piece, only, stream):
                 batch = TicketBatch(n=count, indices=indices, count=length, report=report)
                 batch.keys, batch.out_flags = keys + at * self.spec.word_bytes, flags and flags + at
                 self.program.run("erase", self.table, batch, count, stream)
-        return read_report(self.engine, report, stream).changed
+        return self._report.read(stream).changed
 
     def execute(self, batch: MixedBatch, listed: Listed | None, stream: Any = None) -> tuple[int, int, int]:
         """Do a mixed batch, or the elements in a list: keys added, keys erased, elements without a slot. Waits.
 
         `open_access` goes before it.
         """
-        report, spec = self._reset_report(stream), self.spec
+        report, spec = self._report.reset(stream), self.spec
         walked = listed.n if listed else batch.n
         for at in range(0, walked, LAUNCH_ELEMENTS):
             first = 0 if listed else at  # element numbers count from here
@@ -546,10 +540,5 @@ class TicketArray:
                 report=report,
             )
             self.program.run("execute", self.table, launch, launch.n, stream)
-        counts = read_report(self.engine, report, stream)
+        counts = self._report.read(stream)
         return counts.changed, counts.erased, counts.unplaced
-
-    def _reset_report(self, stream: Any) -> int:
-        """Address of the array's own report, all of whose counts are 0 now."""
-        self.engine.fill(self._report.ptr, 0, self._report.nbytes, stream)
-        return self._report.ptr

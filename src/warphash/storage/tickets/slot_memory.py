@@ -25,38 +25,28 @@ from ...runtime.engine import Buffer, Engine
 from ...runtime.memory import bytes_at
 from .table_file import Sizes, TableFile
 
-__all__ = ["DEVICE", "HOST", "FileMemory", "Keeper", "SlotMemory", "Slots", "memory_of"]
+__all__ = ["DEVICE", "HOST", "FileMemory", "HeldSlots", "Keeper", "SlotMemory", "memory_of"]
 
 
 class Keeper(Protocol):
     """The file that keeps an array of slots."""
 
     @property
-    def description(self) -> Mapping[str, Any] | None:
-        """What the last commit described; None before the first one."""
+    def file(self) -> TableFile:
+        """As it is on the disk."""
 
     @property
     def mapped(self) -> bool:
         """The slots are the file's own: what kernels write there is in the file."""
 
-    @property
-    def is_inherited(self) -> bool:
-        """The file was opened by the process that this one was forked from, and only that one may change it."""
-
-    def check_process(self) -> None:
-        """Raise `PathError` if the file is inherited."""
-
     def preserve(self, slots: npt.NDArray[np.uint32]) -> None:
         """Note what these slots hold, before it is changed in place."""
-
-    def boards(self) -> npt.NDArray[np.uint8]:
-        """The boards of the last commit."""
 
     def commit(self, table: Mapping[str, Any], boards: Sequence[npt.NDArray[np.uint8]]) -> None:
         """Make the slots as they are, with these boards, what the file holds."""
 
 
-class Slots(NamedTuple):
+class HeldSlots(NamedTuple):
     """Memory for slots.
 
     Attributes
@@ -79,7 +69,7 @@ class SlotMemory(Protocol):
     def beside(self) -> SlotMemory:
         """For a copy of a table, which has a life of its own."""
 
-    def allocate(self, engine: Engine, sizes: Sizes, stream: Any) -> Slots:
+    def allocate(self, engine: Engine, sizes: Sizes, stream: Any) -> HeldSlots:
         """Memory for slots, with anything in it.
 
         Raises
@@ -96,8 +86,8 @@ class _DeviceMemory:
     def beside(self) -> SlotMemory:
         return self
 
-    def allocate(self, engine: Engine, sizes: Sizes, stream: Any) -> Slots:
-        return Slots(engine.allocate(sizes.slots * sizes.slot_bytes, stream))
+    def allocate(self, engine: Engine, sizes: Sizes, stream: Any) -> HeldSlots:
+        return HeldSlots(engine.allocate(sizes.slots * sizes.slot_bytes, stream))
 
 
 class _HostMemory:
@@ -107,8 +97,8 @@ class _HostMemory:
     def beside(self) -> SlotMemory:
         return self
 
-    def allocate(self, engine: Engine, sizes: Sizes, stream: Any) -> Slots:
-        return Slots(engine.allocate_pinned(sizes.slots * sizes.slot_bytes), is_pinned=True)
+    def allocate(self, engine: Engine, sizes: Sizes, stream: Any) -> HeldSlots:
+        return HeldSlots(engine.allocate_pinned(sizes.slots * sizes.slot_bytes), is_pinned=True)
 
 
 DEVICE, HOST = _DeviceMemory(), _HostMemory()
@@ -145,16 +135,16 @@ class FileMemory:
         """What the file holds that the next array opens."""
         return self._opened.description if self._opened else None
 
-    def allocate(self, engine: Engine, sizes: Sizes, stream: Any) -> Slots:
+    def allocate(self, engine: Engine, sizes: Sizes, stream: Any) -> HeldSlots:
         file, self._opened = self._opened or self.create(sizes), None
         if engine.shares_host_memory:
             mapped = _Mapped(self, file)
-            return Slots(mapped, mapped)
+            return HeldSlots(mapped, mapped)
         memory = engine.allocate_pinned(sizes.slots * sizes.slot_bytes)
         loaded = _Loaded(self, file, engine, memory)
         if file.description:
             file.read_slots(loaded.bytes)
-        return Slots(memory, loaded, is_pinned=True)
+        return HeldSlots(memory, loaded, is_pinned=True)
 
     def create(self, sizes: Sizes) -> TableFile:
         """A new file, for a new table or in the place of the file that counts."""
@@ -189,29 +179,15 @@ class _Mapped:
     mapped = True
 
     def __init__(self, kind: FileMemory, file: TableFile) -> None:
-        self._kind, self._file = kind, file
+        self._kind, self.file = kind, file
         self._memory = file.map_slots()
         self.ptr, self.nbytes = ctypes.addressof(self._memory), ctypes.sizeof(self._memory)
 
-    @property
-    def description(self) -> Mapping[str, Any] | None:
-        return self._file.description
-
-    @property
-    def is_inherited(self) -> bool:
-        return self._file.is_inherited
-
-    def check_process(self) -> None:
-        self._file.check_process()
-
     def preserve(self, slots: npt.NDArray[np.uint32]) -> None:
-        self._file.preserve(slots, self.ptr)
-
-    def boards(self) -> npt.NDArray[np.uint8]:
-        return self._file.boards()
+        self.file.preserve(slots, self.ptr)
 
     def commit(self, table: Mapping[str, Any], boards: Sequence[npt.NDArray[np.uint8]]) -> None:
-        self._kind.commit(self._file, table, boards)
+        self._kind.commit(self.file, table, boards)
 
 
 class _Loaded:
@@ -220,37 +196,23 @@ class _Loaded:
     mapped = False
 
     def __init__(self, kind: FileMemory, file: TableFile, engine: Engine, memory: Buffer) -> None:
-        self._kind, self._file, self._engine, self._memory = kind, file, engine, memory
+        self._kind, self.file, self._engine, self._memory = kind, file, engine, memory
 
     @property
     def bytes(self) -> npt.NDArray[np.uint8]:
         """The slots."""
         return bytes_at(self._memory.ptr, self._memory.nbytes)
 
-    @property
-    def description(self) -> Mapping[str, Any] | None:
-        return self._file.description
-
-    @property
-    def is_inherited(self) -> bool:
-        return self._file.is_inherited
-
-    def check_process(self) -> None:
-        self._file.check_process()
-
     def preserve(self, slots: npt.NDArray[np.uint32]) -> None:
         """Do nothing: the file has its own copy."""
 
-    def boards(self) -> npt.NDArray[np.uint8]:
-        return self._file.boards()
-
     def commit(self, table: Mapping[str, Any], boards: Sequence[npt.NDArray[np.uint8]]) -> None:
         self._engine.synchronize(None)
-        written = self._file.description or self._file.counts
-        new = self._kind.create(self._file.sizes) if written else self._file
+        written = self.file.description or self.file.counts
+        new = self._kind.create(self.file.sizes) if written else self.file
         new.write_slots(self.bytes)
         self._kind.commit(new, table, boards)
-        self._file = new
+        self.file = new
 
 
 def memory_of(place: str | Path, opens: bool = False) -> SlotMemory:

@@ -25,7 +25,7 @@ from ..giving_up import does_not_fit
 from ..listed import Listed, list_unplaced
 from ..resize_log import Cause
 from ..scratch import flags_at
-from ..storage import Outcome, StoreOptions, TableKind
+from ..slots import Outcome, StoreOptions, TableKind
 from ..update.array_slots import ArraySlots, Remedy
 from ..update.transaction import ArrayState, Transaction, Undo
 from .array import TicketArray
@@ -33,22 +33,22 @@ from .lanes import collaborating
 from .slot_memory import FileMemory, memory_of
 from .sweep import sweeping
 
-__all__ = ["TicketStore"]
+__all__ = ["TicketSlots"]
 
 
-def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool) -> TicketStore:
+def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool) -> TicketSlots:
     """Make an empty store for ``capacity`` keys, or open the one that a file holds; see `make_storage`."""
     memory = memory_of(options.memory, options.opens)
     if isinstance(memory, FileMemory) and memory.opened:
         found = memory.opened["table"]
-        store = TicketStore(
-            TicketArray(*kind, memory, memory.opened["slots"], found["slots_seed"], hash), options, TicketRemedy()
+        store = TicketSlots(
+            TicketArray(kind, memory, memory.opened["slots"], found["slots_seed"], hash), options, TicketRemedy()
         )
         store.seed = seed
         store.state = store._committed = ArrayState(store.array, found["size"], found["tombstones"])
         return store
     slots = policies.slots_for(capacity, options.load_factor)
-    return TicketStore(TicketArray(*kind, memory, slots, seed, hash), options, TicketRemedy())
+    return TicketSlots(TicketArray(kind, memory, slots, seed, hash), options, TicketRemedy())
 
 
 def more_programs(spec: KernelSpec, parameters: Mapping[str, Any]) -> Iterator[KernelSpec]:
@@ -65,18 +65,18 @@ class TicketRemedy:
     leaves_tombstones = True
     goes_by_parts = False
 
-    def build(self, slots: ArraySlots[TicketArray], batch: Batch, more_slots: int | None) -> None:
+    def build(self, store: ArraySlots[TicketArray], batch: Batch, more_slots: int | None) -> None:
         return None  # every insert looks for its key
 
-    def leave(self, slots: ArraySlots[TicketArray], batch: Batch) -> bool:
+    def leave(self, store: ArraySlots[TicketArray], batch: Batch) -> bool:
         return False  # no update is one launch
 
-    def way_back(self, slots: ArraySlots[TicketArray], batch: Batch) -> Undo[TicketArray] | None:
+    def way_back(self, store: ArraySlots[TicketArray], batch: Batch) -> Undo[TicketArray] | None:
         """The way back, for a batch that has more elements than slots are free.
 
         If a batch changes values in a file, the file's journal needs the images of their slots in any case.
         """
-        state, array, stream, changes = slots.state, slots.array, batch.stream, batch.op != Op.KEEP
+        state, array, stream, changes = store.state, store.array, batch.stream, batch.op != Op.KEEP
         images = array.images(batch.keys, batch.n, stream) if array.is_mapped and changes else []
         kept = state.tombstones if array.is_mapped else 0
         if state.size + kept + batch.n <= array.slots:
@@ -85,30 +85,30 @@ class TicketRemedy:
             return Undo(state, None)
         return Undo(state, array.snapshot(changes, stream)._replace(images=images))
 
-    def launch(self, slots: ArraySlots[TicketArray], batch: Batch, listed: Listed | None) -> Outcome:
-        new_share = 1.0 if batch.unique else slots.new_share
-        counts = slots.options.counts_probes
-        return slots.state.array.update(
-            batch, size=slots.state.size, new_share=new_share, count_probes=counts, listed=listed
+    def launch(self, store: ArraySlots[TicketArray], batch: Batch, listed: Listed | None) -> Outcome:
+        new_share = 1.0 if batch.unique else store.new_share
+        counts = store.options.counts_probes
+        return store.state.array.update(
+            batch, size=store.state.size, new_share=new_share, count_probes=counts, listed=listed
         )
 
-    def make_room(self, slots: ArraySlots[TicketArray], update: Transaction[TicketArray], missing: int) -> None:
+    def make_room(self, store: ArraySlots[TicketArray], update: Transaction[TicketArray], missing: int) -> None:
         """As `Remedy.make_room`: a larger array, or one in which the emptied slots of a file are free."""
         assert update.undo is not None, "a batch for which there were free slots has failed"
-        slots.move_for(update, missing, slots.slots)
+        store.move_for(update, missing, store.slots)
 
-    def move(self, slots: ArraySlots[TicketArray], new: TicketArray, stream: Any) -> ArrayState[TicketArray] | None:
+    def move(self, store: ArraySlots[TicketArray], new: TicketArray, stream: Any) -> ArrayState[TicketArray] | None:
         """As `Remedy.move`: all pairs have slots, if there are as many slots as keys."""
-        state = slots.state
+        state = store.state
         complete = new.take_over(state.array, state.size, stream).complete
         return state._replace(array=new, tombstones=0) if complete else None
 
-    def recover(self, slots: ArraySlots[TicketArray], stream: Any) -> None:
-        slots.count_keys(stream)
+    def recover(self, store: ArraySlots[TicketArray], stream: Any) -> None:
+        store.count_keys(stream)
 
 
-class TicketStore(ArraySlots[TicketArray]):
-    """The `storage.Store` of designs with a ticket board: it does mixed batches, and may lie in a file."""
+class TicketSlots(ArraySlots[TicketArray]):
+    """The `slots.Slots` of designs with a ticket board: it does mixed batches, and may lie in a file."""
 
     def __init__(
         self, array: TicketArray, options: StoreOptions, remedy: Remedy[TicketArray], stream: Any = None

@@ -30,7 +30,7 @@ from ...designs.layout import Tickets
 from ...runtime.abi import Launch, Op, SweepBatch, TicketBatch, TicketTable
 from ...runtime.engine import Buffer, Engine, KernelSpec, Program
 from ..uninterrupted import uninterrupted
-from .slot_memory import Slots
+from .slot_memory import HeldSlots
 from .slot_need import SlotNeed
 
 __all__ = ["SWEPT_ELEMENTS", "SweepingProgram", "sweep_of", "sweeping"]
@@ -264,7 +264,9 @@ class SweepingProgram:
         return min(seconds, key=seconds.__getitem__)
 
 
-def sweep_of(engine: Engine, spec: KernelSpec, program: Program, slots: Slots, access: str) -> SweepingProgram | None:
+def sweep_of(
+    engine: Engine, spec: KernelSpec, program: Program, slots: HeldSlots, access: str
+) -> SweepingProgram | None:
     """The program for slots behind a bus; None where kernels get at them without one, or are to go through the bus.
 
     An engine that shares the memory of the host has no bus, so it has windows only if it is told to.

@@ -24,11 +24,11 @@ from ...errors import TableFull
 from ...runtime.abi import Comparison, Flag, kind_of
 from ...runtime.engine import Buffer, Engine
 from ..batch import Batch
-from ..bounded.bounded_storage import BoundedStorage
+from ..bounded.bounded_rows import BoundedRows
 from ..bounded.least import Numbers, keys_that_compare
 from ..bounded.policies import Frequent
 from ..random_words import random_words
-from ..storage import Storage
+from ..rows import Rows
 from .home import Home
 from .parts import Part, flagged
 
@@ -66,7 +66,7 @@ class Cache:
         Pairs taken up.
     """
 
-    def __init__(self, bounded: BoundedStorage) -> None:
+    def __init__(self, bounded: BoundedRows) -> None:
         self._bounded = bounded
         self._engine: Engine = bounded.store.engine
         self.hits = self.misses = self.admitted = 0
@@ -77,7 +77,7 @@ class Cache:
         self._seed = bounded.store.seed  # of the next choice of candidates
 
     @property
-    def storage(self) -> Storage:
+    def storage(self) -> Rows:
         """Where the pairs are."""
         return self._bounded.inner
 
@@ -116,7 +116,7 @@ class Cache:
         return self._queued >= max(self._least_due, self.capacity // _NOTED_SHARE, self.capacity - self.size)
 
     def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
-        """As `Storage.find`. Every key counts as accessed, also one that is not here."""
+        """As `Rows.find`. Every key counts as accessed, also one that is not here."""
         self.storage.find(keys, n, values, flags, default, stream)
         self.note_accesses(keys, n, stream)
 

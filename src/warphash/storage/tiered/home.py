@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ...arrays.adapters.numpy import address_of
 from ...runtime.engine import Buffer, Engine
 from ..batch import Batch
-from ..storage import Storage
+from ..rows import Rows
 
 __all__ = ["PIECE", "Home", "Room", "Traffic"]
 
@@ -70,9 +70,7 @@ class Home:
         The storage is in a file.
     """
 
-    def __init__(
-        self, engine: Engine, storage: Storage, key_bytes: int, value_bytes: int, in_file: bool = False
-    ) -> None:
+    def __init__(self, engine: Engine, storage: Rows, key_bytes: int, value_bytes: int, in_file: bool = False) -> None:
         self.storage = storage
         self.traffic = Traffic()
         self._in_file = in_file
@@ -133,13 +131,13 @@ class Home:
         self.traffic.add(n * self._key_bytes, n * (width + 1))
 
     def counts(self, keys: int, n: int, entry: str, stream: Any) -> Buffer:
-        """What `Storage.counts` writes for ``n`` keys: uint32[n] in memory of the engine."""
+        """What `Rows.counts` writes for ``n`` keys: uint32[n] in memory of the engine."""
         given, counts = self._to_host(keys, n * self._key_bytes, stream), np.empty(max(1, n), np.uint32)
         self.storage.counts(address_of(given), n, address_of(counts), None, entry)
         return self._engine.from_host(counts, stream)
 
     def update(self, batch: Batch) -> None:
-        """As `Storage.update`. Behind the update of the home, nothing can fail."""
+        """As `Rows.update`. Behind the update of the home, nothing can fail."""
         width, n, stream = self._value_bytes, batch.n, batch.stream
         given = self._to_host(batch.keys, n * self._key_bytes, stream)
         with_values = self._to_host(batch.values, n * width, stream) if batch.values else None
@@ -152,14 +150,14 @@ class Home:
         self.traffic.add(n * (self._key_bytes + (width if batch.values else 0)), n * (1 + (width if batch.held else 0)))
 
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
-        """As `Storage.erase`."""
+        """As `Rows.erase`."""
         given, done = self._to_host(keys, n * self._key_bytes, stream), np.empty(max(1, n), np.uint8)
         self.storage.erase(address_of(given), n, address_of(done), None)
         self._to_engine(flags, done[:n], stream)
         self.traffic.add(n * self._key_bytes, n)
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int:
-        """As `Storage.scan`."""
+        """As `Rows.scan`."""
         keys, values = (np.empty(max(1, room * width), np.uint8) for width in (self._key_bytes, self._value_bytes))
         found = self.storage.scan(
             room, address_of(keys) if out_keys else 0, address_of(values) if out_values else 0, None

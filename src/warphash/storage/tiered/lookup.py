@@ -45,7 +45,7 @@ class _Sent(NamedTuple):
 
 
 def look_up(tiers: Tiers, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
-    """Values and flags of ``n`` keys, as of `Storage.find`. Notes candidates for the cache."""
+    """Values and flags of ``n`` keys, as of `Rows.find`. Notes candidates for the cache."""
     batch, piece = _Batch(keys, values, flags, default, stream), homes.PIECE
     starts = range(0, n, piece)
     misses = 0

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ...designs.base import Design
-from ..storage import MemoryUse, Recovery, Store, TierFigures
+from ..slots import MemoryUse, Recovery, Slots, TierFigures
 from .writing import Tiers, Writing
 
-__all__ = ["TieredStore"]
+__all__ = ["TieredSlots"]
 
 
-class TieredStore:
-    """The part of a `storage.Store` that a table asks for, of two tiers.
+class TieredSlots:
+    """The part of `slots.Slots` that a table asks for, of two tiers.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class TieredStore:
         self.seed = self._home.seed
 
     @property
-    def _home(self) -> Store:
+    def _home(self) -> Slots:
         return self._tiers.home.storage.store
 
     @property
@@ -70,7 +70,7 @@ class TieredStore:
         return self.recovery.step is not None or self._home.pending or tiers.cache.storage.store.pending
 
     def finish(self, stream: Any = None) -> None:
-        """As `Store.finish`."""
+        """As `Slots.finish`."""
         self._tiers.recovery.run(self.engine, stream)
         self._tiers.finish(stream)
 

@@ -24,7 +24,8 @@ from ...errors import TableFull, UnsupportedVerb
 from ...runtime.abi import Flag, Op
 from ...runtime.engine import Buffer, Engine
 from ..batch import Batch
-from ..storage import Recovery, Storage
+from ..rows import Rows
+from ..slots import Recovery
 from .cache import Cache
 from .home import Home
 from .parts import Part, flagged
@@ -77,7 +78,7 @@ class Writing(Protocol):
         """The home has all values."""
 
     def update(self, tiers: Tiers, batch: Batch) -> None:
-        """As `Storage.update`. No candidate waits for the cache."""
+        """As `Rows.update`. No candidate waits for the cache."""
 
     def write_back(self, tiers: Tiers, stream: Any) -> None:
         """Write the values that have changed in the cache to the home."""
@@ -251,7 +252,7 @@ class _Rows(NamedTuple):
             engine.allocate(max(1, part.n * tiers.value_bytes), stream),
         )
 
-    def with_values_of(self, storage: Storage, stream: Any) -> _Rows:
+    def with_values_of(self, storage: Rows, stream: Any) -> _Rows:
         """The same keys, with the values that they have in a storage."""
         width, n = self.tiers.value_bytes, self.part.n
         values = self.tiers.engine.allocate(max(1, n * width), stream)

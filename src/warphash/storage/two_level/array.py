@@ -15,25 +15,24 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from ...designs.base import Design
-from ...runtime.abi import LEFTOVER, LISTS_BYTES, LOSERS, REPORT_WORDS, WINNERS, TwoLevelBatch, TwoLevelTable
-from ...runtime.engine import Buffer, Engine, KernelSpec
+from ...runtime.abi import LEFTOVER, LISTS_BYTES, LOSERS, WINNERS, TwoLevelBatch, TwoLevelTable
+from ...runtime.engine import Buffer
 from .. import snapshots
 from ..batch import COMBINING, Batch
+from ..batch_order.sample import Samples
 from ..hash_constants import draw_constants
 from ..listed import Listed
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
 from ..policies import range_slots_for
-from ..reports import read_report, zeroed_report
+from ..reports import KeptReport, read_report, zeroed_report
 from ..scratch import CLAIMED_ELEMENTS, Elements, Workbench, pieces
+from ..slots import MemoryUse, Outcome, TableKind
 from ..snapshots import Snapshot
-from ..storage import MemoryUse, Outcome
 
 __all__ = ["MOST_RANGE_SLOTS", "Saved", "TwoLevelArray"]
 
@@ -87,28 +86,22 @@ class TwoLevelArray:
         Of the first level; and the slots of all their ranges.
     cleared
         Whether the slots hold what they should.
+    samples
+        Of the batches that the array may be built from.
     table
         What kernels are given.
     """
 
     batch_type, find_fields = TwoLevelBatch, NO_FIELDS
 
-    def __init__(
-        self,
-        engine: Engine,
-        design: Design,
-        parameters: Mapping[str, Any],
-        spec: KernelSpec,
-        slots: int,
-        seed: int,
-        family: str,
-        stream: Any = None,
-    ) -> None:
-        self.engine, self.design, self.parameters, self.spec = engine, design, parameters, spec
+    def __init__(self, kind: TableKind, slots: int, seed: int, family: str, stream: Any = None) -> None:
+        self.engine, self.design, self.parameters, self.spec = self.kind = kind
+        engine, parameters, spec = kind.engine, kind.parameters, kind.spec
         self.seed, self.family = seed, family
         self.buckets, self._range_slots = range_slots_for(slots, parameters["range_slots"], parameters["hashes"])
         self.slots = self.buckets * self._range_slots
         self.cleared = False
+        self.samples = Samples()
         per_segment = max(1, _SEGMENT_BYTES // (self._range_slots * spec.slot_bytes))
         self.segments = tuple(
             self._segment(min(per_segment, self.buckets - at) * self._range_slots, stream)
@@ -117,7 +110,7 @@ class TwoLevelArray:
         self._directory_bytes = _ENTRY.itemsize * self.buckets
         self._directory = engine.allocate(self._directory_bytes + 4 * self.buckets + 64, stream)
         self.program = engine.program(spec)
-        self._report = engine.allocate(8 * REPORT_WORDS, stream)  # of operations whose caller holds the lock alone
+        self._report = KeptReport(engine, stream)
         self._workbench = Workbench(engine, TwoLevelBatch, 0)
         self._random = random.Random(seed)
         reserved = self._directory.ptr
@@ -159,8 +152,7 @@ class TwoLevelArray:
     # ---- arrays like this one
     def sibling(self, slots: int, seed: int, stream: Any = None) -> Self:
         """An array of the same kind with other hash constants, not cleared."""
-        like = (self.engine, self.design, self.parameters, self.spec)
-        return type(self)(*like, slots, seed, self.family, stream)
+        return type(self)(self.kind, slots, seed, self.family, stream)
 
     beside = sibling
 
@@ -223,7 +215,7 @@ class TwoLevelArray:
 
     # ---- operations that change nothing
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
-        """As `Store.scan`."""
+        """As `Slots.scan`."""
         report = zeroed_report(self.engine, stream)
         for slots, n, keys in self._pieces():
             table = TwoLevelTable.from_buffer_copy(self.table)
@@ -238,7 +230,7 @@ class TwoLevelArray:
         return [*ranges, (self.table.reserved, _RESERVED_SLOTS, 0)]
 
     def broken_buckets(self, stream: Any = None) -> int:
-        """As `Store.broken_buckets`: slots to which no search for their key comes."""
+        """As `Slots.broken_buckets`: slots to which no search for their key comes."""
         report, n = zeroed_report(self.engine, stream), self.buckets + _RESERVED_SLOTS
         self.program.run("audit", self.table, TwoLevelBatch(n=n, report=report.ptr), n, stream)
         return read_report(self.engine, report.ptr, stream).mismatches
@@ -333,13 +325,13 @@ class TwoLevelArray:
         self.cleared = False
         self.engine.fill(self.table.reserved, 0xFF, 64, stream)
         self.engine.fill(self.table.counters, 0, 4 * self.buckets, stream)
-        return self._reset_report(stream)
+        return self._report.reset(stream)
 
     def _filled(self, report: int, stream: Any) -> Outcome:
         """Place the pairs that lie in the ranges of their buckets. Waits."""
         batch = TwoLevelBatch(n=self.buckets, report=report)
         self.program.run("place_all", self.table, batch, self.buckets * _PLACING_THREADS, stream)
-        counts = read_report(self.engine, report, stream)
+        counts = self._report.read(stream)
         return Outcome(counts.changed, 0, counts.unplaced, 0)
 
     def failed_buckets(self, stream: Any = None) -> npt.NDArray[np.uint32]:
@@ -378,36 +370,29 @@ class TwoLevelArray:
         words = np.concatenate([moves.view(np.uint8), which.view(np.uint8)])
         held = engine.from_host(words, stream)
         engine.fill(added.memory.ptr, 0xFF, added.memory.nbytes, stream)
-        report = self._reset_report(stream)
+        report = self._report.reset(stream)
         batch = TwoLevelBatch(n=len(which), moves=held.ptr, touched=held.ptr + moves.nbytes, report=report)
         self.segments += (added,)
         self.program.run("move", self.table, batch, len(which) * _PLACING_THREADS, stream)
-        counts = read_report(engine, report, stream)
+        counts = self._report.read(stream)
         self.count_slots(stream)
         return Outcome(counts.changed, 0, counts.unplaced, 0)
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
         """Erase keys; how many were there. Waits."""
-        if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
-            return 0
-        report = self._reset_report(stream)
+        report = self._report.reset(stream)
         for at, count, indices, length in pieces(self.engine, n, min(n, LAUNCH_ELEMENTS), only, stream):
             batch = TwoLevelBatch(n=count, indices=indices, count=length, report=report)
             batch.keys, batch.out_flags = keys + at * self.spec.word_bytes, flags and flags + at
             self.program.run("erase", self.table, batch, count, stream)
-        return read_report(self.engine, report, stream).changed
+        return self._report.read(stream).changed
 
     def erase_listed(self, keys: int, numbers: int, n: int, stream: Any = None) -> int:
         """Erase the keys of ``n`` elements whose numbers (uint32) lie at an address; how many were there. Waits.
 
         Allocates nothing. Of elements with one key, only one is sure to erase a copy of the key.
         """
-        report = self._reset_report(stream)
+        report = self._report.reset(stream)
         batch = TwoLevelBatch(n=n, keys=keys, indices=numbers, report=report)
         self.program.run("erase", self.table, batch, n, stream)
-        return read_report(self.engine, report, stream).changed
-
-    def _reset_report(self, stream: Any) -> int:
-        """Address of the array's own report, all of whose counts are 0 now."""
-        self.engine.fill(self._report.ptr, 0, self._report.nbytes, stream)
-        return self._report.ptr
+        return self._report.read(stream).changed

@@ -20,25 +20,25 @@ import numpy.typing as npt
 from ...runtime.abi import Flag
 from .. import policies
 from ..batch import Batch
-from ..batch_order import hot_keys, sample
+from ..batch_order import hot_keys
 from ..listed import Listed
-from ..storage import Outcome, StoreOptions, TableKind
+from ..slots import Outcome, StoreOptions, TableKind
 from ..update.array_slots import ArraySlots
 from ..update.transaction import ArrayState, Transaction, way_back
 from .array import TwoLevelArray
 
 __all__ = ["make_store"]
 
+Store = ArraySlots[TwoLevelArray]
+
 _MOST_ENLARGED = 8
 """Of so many buckets, one may get a larger range; of more, the table is rebuilt."""
 
 
-def make_store(
-    kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool
-) -> ArraySlots[TwoLevelArray]:
+def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool) -> Store:
     """Make an empty store for ``capacity`` keys; see `make_storage`."""
     slots = policies.slots_for(capacity, options.load_factor)
-    return ArraySlots(TwoLevelArray(*kind, slots, seed, hash), options, TwoLevelRemedy())
+    return ArraySlots(TwoLevelArray(kind, slots, seed, hash), options, TwoLevelRemedy())
 
 
 class TwoLevelRemedy:
@@ -49,80 +49,76 @@ class TwoLevelRemedy:
     goes_by_parts = False
     way_back = staticmethod(way_back)
 
-    def build(
-        self, slots: ArraySlots[TwoLevelArray], batch: Batch, more_slots: int | None
-    ) -> tuple[TwoLevelArray, int] | None:
+    def build(self, store: Store, batch: Batch, more_slots: int | None) -> tuple[TwoLevelArray, int] | None:
         """As `Remedy.build`, of a table without keys, if the elements are unique or nobody asks what became of each.
 
         A batch that may not fit is not tried: the work would be done twice. Nor is a batch whose keys repeat often, on
         a GPU: the elements of a key go to one bucket, one after another.
         """
-        array, n, stream = slots.array, batch.n, batch.stream
-        if more_slots is not None or n > slots.safe_load_factor * array.slots or (batch.flags and not batch.unique):
+        array, n, stream = store.array, batch.n, batch.stream
+        if more_slots is not None or n > store.safe_load_factor * array.slots or (batch.flags and not batch.unique):
             return None
-        if not batch.unique and n >= hot_keys.FEWEST_AGGREGATED and slots.engine.lanes > 1:
+        if not batch.unique and n >= hot_keys.FEWEST_AGGREGATED and store.engine.lanes > 1:
             with suppress(MemoryError):
-                if sample.Samples().repeat_often(slots, batch.keys, n, stream):
+                if array.samples.repeat_often(store, batch.keys, n, stream):
                     return None
-        outcome = self._mended(slots, array, array.build(batch), stream)
+        outcome = self._mended(store, array, array.build(batch), stream)
         # Keys may repeat that should not. Then nobody knows which element was added.
         if not outcome.complete or (batch.flags and outcome.changed < n):
             return None
         if batch.flags:
-            slots.engine.fill(batch.flags, Flag.CHANGED, n, stream)
+            store.engine.fill(batch.flags, Flag.CHANGED, n, stream)
         array.cleared = True
         return array, outcome.changed
 
-    def leave(self, slots: ArraySlots[TwoLevelArray], batch: Batch) -> bool:
+    def leave(self, store: Store, batch: Batch) -> bool:
         return False  # no update is one launch
 
-    def launch(self, slots: ArraySlots[TwoLevelArray], batch: Batch, listed: Listed | None) -> Outcome:
-        return slots.state.array.update(batch, count_probes=slots.options.counts_probes, listed=listed)
+    def launch(self, store: Store, batch: Batch, listed: Listed | None) -> Outcome:
+        return store.state.array.update(batch, count_probes=store.options.counts_probes, listed=listed)
 
-    def make_room(self, slots: ArraySlots[TwoLevelArray], update: Transaction[TwoLevelArray], missing: int) -> None:
+    def make_room(self, store: Store, update: Transaction[TwoLevelArray], missing: int) -> None:
         """As `Remedy.make_room`: larger ranges for the buckets of the missing elements, or another array."""
-        array, size, *_ = slots.state
+        array, size, *_ = store.state
         failed = array.failed_buckets(update.batch.stream)
-        if size + missing <= slots.safe_load_factor * array.slots:
-            moved = self._enlarged(slots, array, failed, update.batch.stream)
+        if size + missing <= store.safe_load_factor * array.slots:
+            moved = self._enlarged(store, array, failed, update.batch.stream)
             if moved is not None and moved.complete:
                 return
-        slots.move_for(update, missing, array.regular_slots)
+        store.move_for(update, missing, array.regular_slots)
 
-    def move(
-        self, slots: ArraySlots[TwoLevelArray], new: TwoLevelArray, stream: Any
-    ) -> ArrayState[TwoLevelArray] | None:
+    def move(self, store: Store, new: TwoLevelArray, stream: Any) -> ArrayState[TwoLevelArray] | None:
         """As `Remedy.move`. Copies of a key, which only a batch with ``unique`` can have brought, become one pair."""
-        outcome = self._mended(slots, new, new.take_over(slots.array, stream), stream)
+        outcome = self._mended(store, new, new.take_over(store.array, stream), stream)
         new.cleared = outcome.complete
-        return slots.state._replace(array=new, size=outcome.changed, tombstones=0) if new.cleared else None
+        return store.state._replace(array=new, size=outcome.changed, tombstones=0) if new.cleared else None
 
-    def recover(self, slots: ArraySlots[TwoLevelArray], stream: Any) -> None:
+    def recover(self, store: Store, stream: Any) -> None:
         """As `Remedy.recover`: forget the lists of the update, and count the slots and the keys in them."""
-        array = slots.array
+        array = store.array
         array.forget_lists(stream)
         array.count_slots(stream)
-        slots.count_keys(stream)
+        store.count_keys(stream)
 
-    def _mended(self, slots: ArraySlots[TwoLevelArray], array: TwoLevelArray, filled: Outcome, stream: Any) -> Outcome:
+    def _mended(self, store: Store, array: TwoLevelArray, filled: Outcome, stream: Any) -> Outcome:
         """The outcome of a build after its failed buckets, if they are few, have larger ranges."""
         outcome = filled
         while not outcome.complete:
             failed = array.failed_buckets(stream)
             lacking = outcome.unplaced
-            moved = self._enlarged(slots, array, failed, stream)
+            moved = self._enlarged(store, array, failed, stream)
             if moved is None or moved.changed + moved.unplaced != lacking:  # some pairs were lost on their way
                 return outcome
             outcome = Outcome(outcome.changed + moved.changed, 0, moved.unplaced, 0)
         return outcome
 
     def _enlarged(
-        self, slots: ArraySlots[TwoLevelArray], array: TwoLevelArray, failed: npt.NDArray[np.uint32], stream: Any
+        self, store: Store, array: TwoLevelArray, failed: npt.NDArray[np.uint32], stream: Any
     ) -> Outcome | None:
         """Give a few buckets larger ranges. None if they are many, or there is no memory, or the table may not grow."""
         if not 0 < len(failed) <= max(1, array.buckets // _MOST_ENLARGED):
             return None
-        most_slots = inf if slots.options.grows else array.regular_slots * (1 + 1 / _MOST_ENLARGED)
+        most_slots = inf if store.options.grows else array.regular_slots * (1 + 1 / _MOST_ENLARGED)
         with suppress(MemoryError):
             return array.enlarge(failed, most_slots, stream)
         return None

@@ -1,4 +1,4 @@
-"""The `storage.Store` of every family whose pairs lie in one array: when the array is replaced, and by what.
+"""The `slots.Slots` of every family whose pairs lie in one array: when the array is replaced, and by what.
 
 A family supplies the array (memory and launches) and a `Remedy`: what helps when a key finds no slot, how a first batch
 is built, and what a recovery does. The order of an update is the same for all families:
@@ -43,7 +43,7 @@ from ..listed import Listed
 from ..lookup import Searchable
 from ..resize_log import Cause, Resize
 from ..scratch import Elements, with_flags
-from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, resting
+from ..slots import MemoryUse, Outcome, Recovery, StoreOptions, resting
 from .sizes import Growth
 from .transaction import LISTED_BYTES, Array, ArrayState, Transaction, Undo, erase, may_fail
 
@@ -91,7 +91,7 @@ A = TypeVar("A", bound=SlotArray)
 
 
 class Remedy(Protocol[A]):
-    """What a family adds to its array. It has no state: ``slots`` is the table of the call.
+    """What a family adds to its array. It has no state: ``store`` is that of the call.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class Remedy(Protocol[A]):
     def leaves_tombstones(self) -> bool: ...
     @property
     def goes_by_parts(self) -> bool: ...
-    def build(self, slots: ArraySlots[A], batch: Batch, more_slots: int | None) -> tuple[A, int] | None:
+    def build(self, store: ArraySlots[A], batch: Batch, more_slots: int | None) -> tuple[A, int] | None:
         """Do a batch that combines no values in one build: the array, and the keys in it. None if it is not done.
 
         Parameters
@@ -124,7 +124,7 @@ class Remedy(Protocol[A]):
             As if it is not done.
         """
 
-    def leave(self, slots: ArraySlots[A], batch: Batch) -> bool:
+    def leave(self, store: ArraySlots[A], batch: Batch) -> bool:
         """Launch a batch that is one launch, behind those under way, and do not wait: whether that is done.
 
         Raises
@@ -133,19 +133,19 @@ class Remedy(Protocol[A]):
             Before the kernel is launched.
         """
 
-    def way_back(self, slots: ArraySlots[A], batch: Batch) -> Undo[A] | None:
+    def way_back(self, store: ArraySlots[A], batch: Batch) -> Undo[A] | None:
         """The way back to the table before a batch that may fail by its size; None for any other batch."""
 
-    def launch(self, slots: ArraySlots[A], batch: Batch, listed: Listed | None) -> Outcome:
+    def launch(self, store: ArraySlots[A], batch: Batch, listed: Listed | None) -> Outcome:
         """As `transaction.Launch`."""
 
-    def make_room(self, slots: ArraySlots[A], update: Transaction[A], missing: int) -> None:
-        """As `ArrayStore.make_room`: in place, or by `ArraySlots.move_for`."""
+    def make_room(self, store: ArraySlots[A], update: Transaction[A], missing: int) -> None:
+        """As `UpdatedSlots.make_room`: in place, or by `ArraySlots.move_for`."""
 
-    def move(self, slots: ArraySlots[A], new: A, stream: Any) -> ArrayState[A] | None:
+    def move(self, store: ArraySlots[A], new: A, stream: Any) -> ArrayState[A] | None:
         """The state with all pairs in a new array, which is cleared by that; None if some have no slot there."""
 
-    def recover(self, slots: ArraySlots[A], stream: Any) -> None:
+    def recover(self, store: ArraySlots[A], stream: Any) -> None:
         """Make the table whole after an update without a way back, and count its keys (`ArraySlots.count_keys`).
 
         Raises
@@ -156,7 +156,7 @@ class Remedy(Protocol[A]):
 
 
 class ArraySlots(Generic[A]):
-    """The `storage.Store` of a family with one array.
+    """The `slots.Slots` of a family with one array.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class ArraySlots(Generic[A]):
     new_share
         Of the elements of the last update, how many brought new keys.
     listed
-        As of an `ArrayStore`.
+        As of an `UpdatedSlots`.
     """
 
     resizes = None
@@ -263,7 +263,7 @@ class ArraySlots(Generic[A]):
 
     # ---- updates
     def update(self, batch: Batch) -> None:
-        """As `Store.update`; returns when the batch is done, or left."""
+        """As `Slots.update`; returns when the batch is done, or left."""
         n, awaited = batch.n, self.state.awaited
         if n == 0:
             return
@@ -390,10 +390,8 @@ class ArraySlots(Generic[A]):
         if settled is None:
             return None
         added, left = settled
-        self.state, update.launched = (
-            state._replace(size=state.size + added, vouched=state.vouched or batch.unique),
-            True,
-        )
+        update.launched = True
+        self.state = state._replace(size=state.size + added, vouched=state.vouched or batch.unique)
         return cast(Listed, left)
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
@@ -451,7 +449,7 @@ class ArraySlots(Generic[A]):
                 self.replace(slots, Cause.BOUNDS, stream)
 
     def make_room(self, update: Transaction[A], missing: int) -> None:
-        """As `ArrayStore.make_room`."""
+        """As `UpdatedSlots.make_room`."""
         self.remedy.make_room(self, update, missing)
 
     def move_for(self, update: Transaction[A], missing: int, slots: int) -> None:
@@ -541,7 +539,7 @@ class ArraySlots(Generic[A]):
             self.finish(stream)
 
     def recover(self, stream: Any) -> None:
-        """As `ArrayStore.recover`. An array that is not cleared had no keys before, and is cleared."""
+        """As `UpdatedSlots.recover`. An array that is not cleared had no keys before, and is cleared."""
         if self.state.array.cleared:
             self.remedy.recover(self, stream)
         else:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...runtime.engine import KernelSpec
+from ...runtime.engine import Buffer, Engine, KernelSpec
+from ..batch import Batch
 
 __all__ = ["Pairs"]
 
@@ -36,3 +37,19 @@ class Pairs(NamedTuple):
         if self.values is not None and others.values is not None:
             values = np.concatenate([self.values, others.values])
         return Pairs(np.concatenate([self.keys, others.keys]), values)
+
+    def batch(self, engine: Engine, stream: Any) -> tuple[Batch, list[Buffer]]:
+        """An update that adds the pairs, with room for its flags; and the memory that it lies in.
+
+        Raises
+        ------
+        MemoryError
+            If there is no memory for it.
+        """
+        n = len(self.keys)
+        flags, keys = engine.allocate(n, stream), engine.from_host(self.keys, stream)
+        memory, values = [flags, keys], 0
+        if self.values is not None:
+            memory.append(engine.from_host(self.values, stream))
+            values = memory[-1].ptr
+        return Batch(keys.ptr, values, n, flags=flags.ptr, stream=stream), memory

@@ -1,11 +1,11 @@
 """One update of a table whose pairs lie in one array, from its first kernel to its commit.
 
-The rule stands at the head of `storage.storage`; here it is programmed for every family with one array. What an update
+The rule stands at the head of `storage.slots`; here it is programmed for every family with one array. What an update
 may leave undone, and what follows:
 
 1. Each element has a slot: the update is committed.
-2. Some elements have no slot. The store makes room in its own way (`ArrayStore.make_room`), mostly by a new array that
-   takes over all pairs. Then these elements are launched again.
+2. Some elements have no slot. The store makes room in its own way (`UpdatedSlots.make_room`), mostly by a new array
+   that takes over all pairs. Then these elements are launched again.
 3. The policy, or the memory, allows no more room: the table becomes what it was, and `TableFull` is raised. Where the
    batch could fail by its size, a copy of the slots was made before it (`Undo`), and is put back. The same is done if
    the batch changes values and the table has so few slots that a part of it can be full by chance
@@ -13,7 +13,7 @@ may leave undone, and what follows:
    the values that it has changed stay changed. If no kernel was launched, nothing is to be undone, and the refusal
    itself is raised.
 4. An interrupt comes. With a copy of the slots, the recovery puts the copy back, and all keys of the batch are out.
-   Without a copy, the store counts its keys anew (`ArrayStore.recover`): each element was done, or not. A batch that
+   Without a copy, the store counts its keys anew (`UpdatedSlots.recover`): each element was done, or not. A batch that
    adds to values must not stop there, because either all values of a key are added, or none. Such a batch is finished
    before the interrupt comes out. Its flags tell which elements are left.
 """
@@ -37,16 +37,16 @@ from ..batch import COMBINING, Batch
 from ..listed import Listed, list_unplaced
 from ..scratch import Elements
 from ..shielded import shielded
-from ..storage import Outcome, Recovery
+from ..slots import Outcome, Recovery
 from .pairs import Pairs
 
 __all__ = [
     "LISTED_BYTES",
     "ArrayState",
-    "ArrayStore",
     "Launch",
     "Transaction",
     "Undo",
+    "UpdatedSlots",
     "erase",
     "is_risky",
     "may_fail",
@@ -67,7 +67,8 @@ class Array(Protocol):
     def slots(self) -> int: ...
     def clear(self, stream: Any = None) -> None: ...
     def restore(self, saved: Any, stream: Any = None) -> None: ...
-    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int: ...
+    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
+        """Erase the keys of at least one element; how many were there. Waits."""
 
 
 class CopiedArray(Array, Protocol):
@@ -114,7 +115,7 @@ class Undo(NamedTuple, Generic[A]):
     saved: Any
 
 
-class ArrayStore(Protocol[A]):
+class UpdatedSlots(Protocol[A]):
     """What a transaction needs of its store.
 
     Attributes
@@ -124,7 +125,7 @@ class ArrayStore(Protocol[A]):
     safe_load_factor
         At which the design still places all keys.
     probes, inserted
-        As of a `Store`.
+        As of `Slots`.
     """
 
     engine: Engine
@@ -195,7 +196,7 @@ class Transaction(Generic[A]):
 
     def __init__(
         self,
-        store: ArrayStore[A],
+        store: UpdatedSlots[A],
         batch: Batch,
         undo: Undo[A] | None,
         launch: Launch,
@@ -327,13 +328,13 @@ def is_risky(size: int, incoming: int, slots: int, safe_load_factor: float, over
     return size + incoming > min(0.9 * full, full - margin)
 
 
-def may_fail(store: ArrayStore[A], batch: Batch) -> bool:
+def may_fail(store: UpdatedSlots[A], batch: Batch) -> bool:
     """Whether a batch may fail by its size, so that it needs a way back."""
     state = store.state
     return is_risky(state.size, batch.n, state.array.slots, store.safe_load_factor, batch.op != Op.KEEP)
 
 
-def way_back(store: ArrayStore[C], batch: Batch) -> Undo[C] | None:
+def way_back(store: UpdatedSlots[C], batch: Batch) -> Undo[C] | None:
     """The way back to a table as it is, if a batch may fail by its size; None for any other batch."""
     if not may_fail(store, batch):
         return None
@@ -341,7 +342,7 @@ def way_back(store: ArrayStore[C], batch: Batch) -> Undo[C] | None:
     return Undo(state, state.array.snapshot(batch.stream) if state.size else None)
 
 
-def put_back(store: ArrayStore[A], undo: Undo[A], stream: Any) -> None:
+def put_back(store: UpdatedSlots[A], undo: Undo[A], stream: Any) -> None:
     """Make the table what it was. Allocates nothing on the device."""
     array = undo.state.array
     if undo.saved is None:
@@ -352,9 +353,16 @@ def put_back(store: ArrayStore[A], undo: Undo[A], stream: Any) -> None:
 
 
 def erase(
-    store: ArrayStore[A], keys: int, n: int, flags: int, only: Elements, stream: Any, *, leaves_tombstones: bool = True
+    store: UpdatedSlots[A],
+    keys: int,
+    n: int,
+    flags: int,
+    only: Elements,
+    stream: Any,
+    *,
+    leaves_tombstones: bool = True,
 ) -> None:
-    """As `Store.erase`, of a store that is whole.
+    """As `Slots.erase`, of a store that is whole.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-// The build of a table from a batch, part by part, each in a thread's own cache; for Store.build, on a CPU.
+// The build of a table from a batch, part by part, each in a thread's own cache; for BucketSlots.build, on a CPU.
 //
 //   scatter_parts  brings each pair of a batch into the memory of the part of the table that has its first bucket
 //   scatter_slots  the same for the pairs in the slots of another table

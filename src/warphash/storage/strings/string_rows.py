@@ -17,16 +17,17 @@ import numpy.typing as npt
 from ...errors import TableFull, UnsupportedVerb
 from ...runtime.engine import Buffer, Engine
 from ..batch import Batch, MixedBatch
-from ..storage import MemoryUse, Storage, Store
+from ..rows import Rows
+from ..slots import MemoryUse, Slots
 from .string_table import NUMBER_BYTES, ROW_BYTES, StringTable, bytes_at, elements_without_nulls
 
-__all__ = ["FEWEST_TO_COLLECT", "StringStorage"]
+__all__ = ["FEWEST_TO_COLLECT", "StringRows"]
 
 FEWEST_TO_COLLECT = 1 << 14
 """Strings that are no keys, below which none are looked for."""
 
 
-class StringStorage:
+class StringRows:
     """Strings in, strings out; of each, a row of 16 bytes with its address and its length.
 
     Parameters
@@ -43,12 +44,12 @@ class StringStorage:
 
     rereads = False  # rows and flags are the table's own
 
-    def __init__(self, strings: StringTable, inner: Storage, value_bytes: int, *, drops_nulls: bool = False) -> None:
+    def __init__(self, strings: StringTable, inner: Rows, value_bytes: int, *, drops_nulls: bool = False) -> None:
         self.strings, self.inner, self.value_bytes, self.drops_nulls = strings, inner, value_bytes, drops_nulls
         self._engine: Engine = inner.store.engine
 
     @property
-    def store(self) -> Store:
+    def store(self) -> Slots:
         return self.inner.store
 
     @property
@@ -73,7 +74,7 @@ class StringStorage:
         self.inner.counts(numbers.ptr, n, out, stream, entry)
 
     def update(self, batch: Batch, **ranking: int) -> None:
-        """As `Storage.update`; ``ranking`` are options of `BoundedStorage.update`."""
+        """As `Rows.update`; ``ranking`` are options of `BoundedRows.update`."""
         if self.drops_nulls and len(kept := elements_without_nulls(batch.keys, batch.n)) < batch.n:
             self._update_some(kept, batch, ranking)
             return
@@ -84,7 +85,7 @@ class StringStorage:
             self._insert_new(batch)
             return
         numbers = self._intern(batch.keys, batch.n, batch.stream)
-        update: Any = self.inner.update  # of a `BoundedStorage`, if there is a ranking
+        update: Any = self.inner.update  # of a `BoundedRows`, if there is a ranking
         update(batch._replace(keys=numbers.ptr), **ranking)
 
     def _holds_all_strings(self, stream: Any) -> bool:
@@ -165,11 +166,11 @@ class StringStorage:
         self.inner.rebuild(keys, stream)
         self.collect(stream)
 
-    def copy(self, stream: Any) -> StringStorage:
-        """As `Storage.copy`."""
+    def copy(self, stream: Any) -> StringRows:
+        """As `Rows.copy`."""
         numbers, n = self._live(stream)
         strings = self.strings.copy(numbers.ptr, n)
-        return StringStorage(strings, self.inner.copy(stream), self.value_bytes, drops_nulls=self.drops_nulls)
+        return StringRows(strings, self.inner.copy(stream), self.value_bytes, drops_nulls=self.drops_nulls)
 
     # ---- strings and numbers
     def collect(self, stream: Any) -> None:

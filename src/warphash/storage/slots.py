@@ -1,8 +1,8 @@
-"""What a table is made of: a `Storage` of rows, which has a `Store` of words; and the rules that every update keeps.
+"""Keys and values as the words of slots (`Slots`), and the rules that every update keeps.
 
-A `Storage` takes the caller's rows of keys and values by their addresses. It has a `Store`, which keeps keys and values
-as the words of slots. There is one class of store for each family of designs (``buckets/``, ``chains/``,
-``subtables/``), and one class of storage for each way from rows to words (``word_rows.py``, ``wide_rows.py``).
+A table has `rows.Rows`, which take the caller's rows of keys and values by their addresses. Rows have `Slots`, which
+keep keys and values as words. There is one class of them for each family of designs. The slots of most families lie in
+one array (``update/array_slots.py``). As ``slots`` is a number everywhere, an object of such a class is called a store.
 
 **Every update is a transaction.**
 
@@ -17,7 +17,7 @@ with memory that it has. There is one exception. A batch changes values and woul
 a key finds no slot, and the memory to grow is refused: then the changed values stay (`transaction.is_risky`).
 
 An interruption from outside (`KeyboardInterrupt`, at any bytecode) leaves the note in place.
-Then `Store.pending` is true, and `Store.finish` makes the table whole: each key of the batch is in or out, every older
+Then `Slots.pending` is true, and `Slots.finish` makes the table whole: each key of the batch is in or out, every older
 key is there, and the counts are right. The slots in device memory are the truth; what the host has counted is taken
 from there anew. A recovery changes nothing that a second run of it would need, so it may be interrupted, too.
 
@@ -35,7 +35,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..designs.base import Design
 from ..runtime.engine import Engine, KernelSpec
-from .batch import Batch, MixedBatch
+from .batch import Batch
 from .lookup import Searchable
 from .scratch import Elements
 
@@ -43,9 +43,8 @@ __all__ = [
     "MemoryUse",
     "Outcome",
     "Recovery",
+    "Slots",
     "State",
-    "Storage",
-    "Store",
     "StoreOptions",
     "SubtableFigures",
     "TableKind",
@@ -86,7 +85,7 @@ class StoreOptions(NamedTuple):
     opens
         The file is there, and holds the table.
     leaves
-        An update may return before its kernels have ended. The caller calls `Store.finish` before all that
+        An update may return before its kernels have ended. The caller calls `Slots.finish` before all that
         `Recovery.step` forbids, and before the store is asked for its size.
     """
 
@@ -234,7 +233,7 @@ class State(Protocol):
         """The memory that holds the pairs."""
 
 
-class Store(Protocol):
+class Slots(Protocol):
     """Keys and values as words, by address, in the slots of one family of designs. Its caller holds the table's lock.
 
     Attributes
@@ -322,49 +321,8 @@ class Store(Protocol):
             If there is no room for it; the table is as it was.
         """
 
-    def sibling(self, keys: int, stream: Any = None) -> Store:
+    def sibling(self, keys: int, stream: Any = None) -> Slots:
         """An empty store of the same kind and policy, for ``keys`` keys."""
 
-    def copy(self, stream: Any = None) -> Store:
+    def copy(self, stream: Any = None) -> Slots:
         """A store with the same pairs in memory of its own; pairs are copied on the device."""
-
-
-class Storage(Protocol):
-    """Operations on packed rows, by address. ``flags`` are bytes, `abi.Flag`; addresses of 0 are not written.
-
-    Nobody else writes to the arrays of a batch during a call, but for lookups of a storage without ``rereads``.
-
-    Attributes
-    ----------
-    rereads
-        A lookup reads its keys, or the flags that it has written, more than once.
-    """
-
-    rereads: bool
-
-    @property
-    def store(self) -> Store: ...
-    @property
-    def nbytes(self) -> int: ...
-    def memory_use(self) -> MemoryUse: ...
-    def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None: ...
-    def present(self, keys: int, n: int, flags: int, stream: Any) -> None:
-        """Which keys are there, as of `find`. This is no use of a key, and changes no rank and no figure."""
-
-    def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None: ...
-    def update(self, batch: Batch) -> None: ...
-    def erase(self, keys: int, n: int, flags: int, stream: Any) -> None: ...
-    def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int: ...
-    def clear(self, stream: Any) -> None: ...
-    def rebuild(self, keys: int, stream: Any) -> None: ...
-    def copy(self, stream: Any) -> Storage:
-        """A storage with the same pairs in memory of its own; pairs are copied on the device."""
-
-    def execute(self, batch: MixedBatch, default: bytes, stream: Any) -> None:
-        """Do a mixed batch. All operations but finds that found their key answer the value ``default``.
-
-        Raises
-        ------
-        UnsupportedVerb
-            If keys or values do not lie in the slots.
-        """

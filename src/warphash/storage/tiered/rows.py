@@ -31,15 +31,15 @@ from ..batch import Batch, MixedBatch
 from ..bounded.bound import Bound
 from ..make import make_storage as make_tier
 from ..scratch import flags_at
-from ..storage import MemoryUse, StoreOptions, resting
+from ..slots import MemoryUse, StoreOptions, resting
 from .cache import Cache
 from .home import Home
 from .lookup import look_up
 from .parts import flagged
-from .store import TieredStore
+from .store import TieredSlots
 from .writing import Tiers, WriteBack, WriteThrough, Writing
 
-__all__ = ["TieredStorage", "make_storage"]
+__all__ = ["TieredRows", "make_storage"]
 
 _CACHE_SHARE = 10
 """A cache has room for a tenth of the keys, unless the caller says otherwise."""
@@ -60,7 +60,7 @@ def make_storage(
     seed: int,
     family: str,
     options: StoreOptions,
-) -> TieredStorage:
+) -> TieredRows:
     """Make both tiers, for ``capacity`` keys; or open the home in a file. See `storage.make.make_storage`."""
     in_memory = options.memory == "host"
     name, choices = auto.choose() if in_memory else ("stadium", {})
@@ -87,11 +87,11 @@ def make_storage(
     by_address = Home(engine, home, key_bytes, value_bytes, in_file=not in_memory)
     tiers = Tiers(engine, cache, by_address, key_bytes, value_bytes)
     back = parameters["write"] == "back"
-    return TieredStorage(design, tiers, WriteBack(max(_FEWEST_CACHED, room // _LOG_SHARE)) if back else WriteThrough())
+    return TieredRows(design, tiers, WriteBack(max(_FEWEST_CACHED, room // _LOG_SHARE)) if back else WriteThrough())
 
 
-class TieredStorage:
-    """The `storage.Storage` of both tiers.
+class TieredRows:
+    """The `rows.Rows` of both tiers.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class TieredStorage:
 
     def __init__(self, design: Design, tiers: Tiers, writing: Writing) -> None:
         self._design, self._tiers, self._writing = design, tiers, writing
-        self.store = TieredStore(design, tiers, writing)
+        self.store = TieredSlots(design, tiers, writing)
 
     @property
     def nbytes(self) -> int:
@@ -117,10 +117,10 @@ class TieredStorage:
         flags, _own_flags = flags_at(self._tiers.engine, flags, n, stream)
         look_up(self._tiers, keys, n, values, flags, default, stream)
         if self._tiers.cache.due:
-            self._tiers.recovery.step = resting(TieredStorage._admit, self)
+            self._tiers.recovery.step = resting(TieredRows._admit, self)
 
     def present(self, keys: int, n: int, flags: int, stream: Any) -> None:
-        """As `Storage.present`: the home knows all keys."""
+        """As `Rows.present`: the home knows all keys."""
         self._tiers.home.present(keys, n, flags, stream)
 
     def _admit(self, stream: Any) -> None:
@@ -142,7 +142,7 @@ class TieredStorage:
             tiers.cache.admit(tiers.home, stream)
 
     def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None:
-        """As `Storage.counts`: buckets of the cache, and of the home for keys that the cache does not have."""
+        """As `Rows.counts`: buckets of the cache, and of the home for keys that the cache does not have."""
         tiers, cache = self._tiers, self._tiers.cache
         cache.storage.counts(keys, n, out, stream, entry)
         flags, _flags = flags_at(tiers.engine, 0, n, stream)
@@ -194,7 +194,7 @@ class TieredStorage:
                     cache.clear(stream)
 
     def clear(self, stream: Any) -> None:
-        """As `Storage.clear`. The home goes first: it may refuse, and the cache may have newer values until then."""
+        """As `Rows.clear`. The home goes first: it may refuse, and the cache may have newer values until then."""
         self._begin(stream)
         with self._tiers.changing(self._end_clearing):
             self._tiers.home.storage.clear(None)
@@ -215,10 +215,10 @@ class TieredStorage:
         with self._tiers.changing(self._tiers.finish):
             self._tiers.home.storage.rebuild(keys, None)
 
-    def copy(self, stream: Any) -> TieredStorage:
-        """As `Storage.copy`."""
+    def copy(self, stream: Any) -> TieredRows:
+        """As `Rows.copy`."""
         tiers, engine = self._tiers, self._tiers.engine
         widths = tiers.key_bytes, tiers.value_bytes
         home = Home(engine, tiers.home.storage.copy(None), *widths)
         copied = Tiers(engine, tiers.cache.copy(stream), home, *widths)
-        return TieredStorage(self._design, copied, self._writing.copy(engine, stream))
+        return TieredRows(self._design, copied, self._writing.copy(engine, stream))

@@ -28,13 +28,14 @@ from ...runtime.abi import Ranks, ScoreBatch
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import BOUNDED
 from ..batch import Batch, MixedBatch
+from ..rows import Rows
 from ..scratch import flags_at
-from ..storage import MemoryUse, Storage, Store
+from ..slots import MemoryUse, Slots
 from ..wide_rows import WideRows
 from .least import keys_of_least_rank
 from .policies import Policy
 
-__all__ = ["LEAST_PIECE", "BoundedStorage", "Least"]
+__all__ = ["LEAST_PIECE", "BoundedRows", "Least"]
 
 LEAST_PIECE = 1 << 16
 """Elements of a piece, if a quarter of the bound is fewer."""
@@ -59,7 +60,7 @@ class Least(NamedTuple):
     rank: int
 
 
-class BoundedStorage:
+class BoundedRows:
     """A storage of at most ``max_size`` keys.
 
     Parameters
@@ -82,7 +83,7 @@ class BoundedStorage:
     """
 
     def __init__(
-        self, inner: Storage, max_size: int, policy: Policy, key_bytes: int, value_bytes: int, *, grows: bool
+        self, inner: Rows, max_size: int, policy: Policy, key_bytes: int, value_bytes: int, *, grows: bool
     ) -> None:
         self.inner, self.max_size, self.policy = inner, max_size, policy
         self.key_bytes, self.value_bytes = key_bytes, value_bytes
@@ -93,7 +94,7 @@ class BoundedStorage:
         self._size_at_most = inner.store.size  # nothing is waited for while this is within the bound
 
     @property
-    def store(self) -> Store:
+    def store(self) -> Slots:
         return self.inner.store
 
     @property
@@ -104,7 +105,7 @@ class BoundedStorage:
         return self.inner.memory_use()
 
     @property
-    def unused(self) -> Storage:
+    def unused(self) -> Rows:
         """The storage inside: a find there is no use of the keys."""
         return self.inner
 
@@ -131,7 +132,7 @@ class BoundedStorage:
         self.inner.counts(keys, n, out, stream, entry)
 
     def update(self, batch: Batch, *, scores: int = 0, score_kind: int = 0, ranks: int = 0) -> None:
-        """As `Storage.update`, with the ranks of the elements' keys.
+        """As `Rows.update`, with the ranks of the elements' keys.
 
         Parameters
         ----------
@@ -170,7 +171,7 @@ class BoundedStorage:
         raise UnsupportedVerb("a bounded table has no execute: call insert, assign, find and erase")
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any, out_ranks: int = 0) -> int:
-        """As `Storage.scan`; with the rank of each key, if the policy keeps ranks."""
+        """As `Rows.scan`; with the rank of each key, if the policy keeps ranks."""
         if out_ranks:
             return self._rows.scan(room, out_keys, out_values, stream, out_ranks)
         return self.inner.scan(room, out_keys, out_values, stream)
@@ -182,10 +183,10 @@ class BoundedStorage:
     def rebuild(self, keys: int, stream: Any) -> None:
         self.inner.rebuild(keys, stream)
 
-    def copy(self, stream: Any) -> BoundedStorage:
-        """As `Storage.copy`, with the ranks."""
+    def copy(self, stream: Any) -> BoundedRows:
+        """As `Rows.copy`, with the ranks."""
         inner, policy = self.inner.copy(stream), self.policy.copy(stream)
-        twin = BoundedStorage(inner, self.max_size, policy, self.key_bytes, self.value_bytes, grows=self._grows)
+        twin = BoundedRows(inner, self.max_size, policy, self.key_bytes, self.value_bytes, grows=self._grows)
         twin._size_at_most, twin.evicted = self._size_at_most, self.evicted
         return twin
 
