@@ -151,6 +151,12 @@ class Case:
         return (self.key, self.value) not in daily.get(self.engine, daily["cpu"])
 
     @property
+    def axes(self) -> dict[str, str]:
+        """What cases differ in. The parameters are those of one design."""
+        table = {"design": self.design, "parameters": f"{self.design} {self.parameters}"}
+        return {"engine": self.engine, **table, "key": self.key, "value": self.value}
+
+    @property
     def is_set(self) -> bool:
         return self.value == "none"
 
