@@ -1,15 +1,16 @@
 """Which cases of the tests run every day. The others get the mark ``slow``.
 
-A case that has the mark from its module never runs daily. `LIST` holds one daily case of each test that takes long. Of
-all other tests, cases are chosen until each pair of values of two parameters occurs in a daily case. All cases of a file
-are chosen from together, and the test is one of the parameters. So each test runs with each design, with each engine and
-with each value of its own parameters. Each design runs on each engine, and with each type, in some test of the file.
-`UNCROSSED` holds the exceptions.
+A case that has the mark from its module never runs daily. Of the others, cases are chosen until each pair of values of
+two parameters occurs in a daily case. All cases of a file are chosen from together, and the test is one of the
+parameters. So each test runs with each design, with each engine and with each value of its own parameters. Each design
+runs on each engine, and with each type, in some test of the file. `UNCROSSED` holds the exceptions. Tests that take
+long run with fewer cases, by `LIST`.
 
 The choice depends on nothing but the cases of the file. A run that collects a part of a file chooses from that part.
 
-``pytest --note-slow 1`` adds the fastest case of each test whose cases took more than a second. To make the list anew,
-empty the file first. ``pytest --share 2/3`` runs every third test, from the second on.
+``pytest --note-slow 1`` notes the tests whose cases took more than a second. A test that is noted twice keeps its
+fastest case alone. To make the list anew, empty the file first. ``pytest --share 2/3`` runs every third test, from the
+second on.
 """
 
 from __future__ import annotations
@@ -17,25 +18,20 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping, Set
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 
-from support.cases import Case
-
 __all__ = ["LIST", "Notes", "covering", "mark_slow", "share_of"]
 
 LIST = Path(__file__).parents[1] / "slow.txt"
-"""The file of tests that take long. A line is the node identifier of the case that runs every day, or of the whole test
-if no case does."""
-
-LONGEST_S = 8.0
-"""Seconds that the fastest case of a test may take every day."""
+"""The file of tests that take long, a node identifier on each line. Of a listed test, each value of a parameter occurs
+in a daily case, but not each pair. A line with a case says that only such cases of the test run daily."""
 
 UNCROSSED = {("test", "parameters"), ("test", "key"), ("test", "value")}
-"""Pairs of parameters whose values are not crossed: tables of all types and parameters are crossed with designs, not with
+"""Pairs of parameters whose values are not crossed. Types and parameters of tables are crossed with designs, not with
 each test."""
 
 
@@ -49,7 +45,6 @@ def mark_slow(items: list[pytest.Item], *, are_all: bool) -> None:
         renamed, or is gone.
     """
     lines = set(LIST.read_text().splitlines())
-    listed = {_test_of(line) for line in lines}
     files = defaultdict[str, list[pytest.Item]](list)
     for item in items:
         files[item.nodeid.partition("::")[0]].append(item)
@@ -57,16 +52,20 @@ def mark_slow(items: list[pytest.Item], *, are_all: bool) -> None:
     gone = sorted(line for line in lines - names if line.partition("::")[0] in files)
     if are_all and gone:
         raise pytest.UsageError(f"{LIST} has {len(gone)} cases that are no tests, as {gone[0]}: delete their lines")
+    long = {line for line in lines if line == _test_of(line)}
+    by_cases = {_test_of(line) for line in lines - long}
     for cases in files.values():
         fast = {item.nodeid: item for item in cases if not item.get_closest_marker("slow")}
-        daily = fast.keys() & lines
-        values = {name: _values(item) for name, item in fast.items() if name in daily or _test_of(name) not in listed}
-        daily |= covering(values, daily)
+        daily = fast.keys() & (lines - long)
+        values = {name: _values(item) for name, item in fast.items() if name in daily or _test_of(name) not in by_cases}
+        daily |= covering(values, daily, long)
         for name in fast.keys() - daily:
             fast[name].add_marker(pytest.mark.slow)
 
 
-def covering(cases: Mapping[str, Mapping[str, Hashable]], chosen: Collection[str] = ()) -> set[str]:
+def covering(
+    cases: Mapping[str, Mapping[str, Hashable]], chosen: Collection[str] = (), long: Collection[Hashable] = ()
+) -> set[str]:
     """The names of cases that, with the chosen ones, have all pairs of values of two parameters that any case has.
 
     Each step adds a case with the most new pairs: of several, the one whose digest is the least.
@@ -74,19 +73,21 @@ def covering(cases: Mapping[str, Mapping[str, Hashable]], chosen: Collection[str
     Parameters
     ----------
     cases
-        Of each case, by its name, the values of its parameters by their names.
+        Of each case, by its name, the values of its parameters by their names. One of them is the ``test``.
+    long
+        Tests of which the pairs of other parameters need not occur.
     """
-    pairs = {}
-    for name, values in cases.items():
-        crossed = (pair for pair in combinations(values.items(), 2) if (pair[0][0], pair[1][0]) not in UNCROSSED)
-        pairs[name] = {*crossed} or {*values.items()}
+    pairs = {name: {*_pairs(values)} for name, values in cases.items()}
+    needed = {
+        name: {*_pairs(values, of="test")} if values["test"] in long else pairs[name] for name, values in cases.items()
+    }
     met = {pair for name in chosen for pair in pairs[name]}
-    waiting = [(-len(pairs[name] - met), hashlib.sha256(name.encode()).digest(), name) for name in cases]
+    waiting = [(-len(needed[name] - met), hashlib.sha256(name.encode()).digest(), name) for name in cases]
     heapq.heapify(waiting)
     added = set()
     while waiting:
         gain, digest, name = waiting[0]
-        new = len(pairs[name] - met)
+        new = len(needed[name] - met)
         if new == -gain and new:
             met |= pairs[name]
             added.add(name)
@@ -97,20 +98,41 @@ def covering(cases: Mapping[str, Mapping[str, Hashable]], chosen: Collection[str
     return added
 
 
+def _pairs(values: Mapping[str, Hashable], of: str = "") -> Iterator[Hashable]:
+    """Pairs of two parameters with their values, or only those of one parameter; a single parameter for itself."""
+    for one, other in combinations(values.items(), 2):
+        names = (one[0], other[0])
+        if names not in UNCROSSED and (not of or of in names):
+            yield one, other
+    if len(values) == 1:
+        yield from values.items()
+
+
 def _test_of(name: str) -> str:
     return name.partition("[")[0]
 
 
 def _values(item: pytest.Item) -> dict[str, Hashable]:
-    """The test of an item, and the values of its parameters; of a `Case`, those of its parts."""
+    """The test of an item, and the values of its parameters. A value with ``axes`` stands for several parameters."""
     found: dict[str, Hashable] = {"test": _test_of(item.nodeid)}
     call = getattr(item, "callspec", None)
     for name, value in call.params.items() if call else ():
-        if isinstance(value, Case):
-            found |= value.axes
+        axes = getattr(value, "axes", None)
+        if isinstance(axes, dict):
+            found |= axes
+        elif isinstance(value, str | int | float | None):
+            found[name] = repr(value)
         else:
-            found[name] = value if isinstance(value, str | int | float | None) else f"number {call.indices[name]}"
+            found[name] = f"number {call.indices[name]}" if _is_mutable(value) else (type(value), value)
     return found
+
+
+def _is_mutable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return True
+    return False
 
 
 def share_of(items: list[pytest.Item], share: str) -> list[pytest.Item]:
@@ -141,19 +163,11 @@ class Notes:
 
     def pytest_sessionfinish(self) -> None:
         """Write the list."""
-        lines = LIST.read_text().splitlines()
-        listed = {_test_of(line) for line in lines}
-        LIST.write_text("".join(f"{line}\n" for line in sorted(lines + self.costly(listed))))
+        LIST.write_text("".join(f"{line}\n" for line in sorted(self.noted({*LIST.read_text().splitlines()}))))
 
-    def costly(self, listed: Collection[str] = ()) -> list[str]:
-        """The fastest case of each test that took long and is not listed, or the test if even that case took too long."""
-        found = []
+    def noted(self, lines: Set[str]) -> Set[str]:
+        """The lines of the list, with those of the tests that took long."""
         for test, times in self._cases.items():
-            fastest = min(times, key=times.__getitem__)
-            if test in listed:
-                continue
-            if times[fastest] > LONGEST_S:
-                found.append(test)
-            elif len(times) > 1 and sum(times.values()) > self._limit_s:
-                found.append(fastest)
-        return found
+            if len(times) > 1 and sum(times.values()) > self._limit_s:
+                lines = lines - {test} | {min(times, key=times.__getitem__)} if test in lines else lines | {test}
+        return lines

@@ -56,15 +56,15 @@ def suite(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_fastest_case_of_a_test_that_takes_long_stays() -> None:
+def test_a_test_that_takes_long_is_noted_and_then_its_fastest_case() -> None:
     notes = daily.Notes(3.5)
-    for case, seconds in {"a[1]": 2.0, "a[2]": 3.0, "a[3]": 0.5, "b": 4.0, "c": 9.0, "d[1]": 2.0, "d[2]": 1.0}.items():
+    for case, seconds in {"a[1]": 2.0, "a[2]": 3.0, "a[3]": 0.5, "b": 4.0, "d[1]": 2.0, "d[2]": 1.0}.items():
         for when in ("setup", "call"):
             notes.pytest_runtest_logreport(
                 pytest.TestReport(case, ("", 0, ""), {}, "passed", None, when, duration=seconds / 2)  # type: ignore[arg-type]
             )
-    assert notes.costly() == ["a[3]", "c"]
-    assert notes.costly({"a"}) == ["c"]
+    assert notes.noted({"c"}) == {"a", "c"}
+    assert notes.noted({"a", "c"}) == {"a[3]", "c"}
 
 
 def crossed(**values: list[str]) -> dict[str, dict[str, str]]:
@@ -98,6 +98,13 @@ def test_types_are_crossed_with_designs_and_not_with_each_test() -> None:
     assert len(chosen) == 10
 
 
+def test_of_a_test_that_takes_long_each_value_occurs() -> None:
+    cases = crossed(test=["a", "b"], design=[*"cdef"], size=[*"ghij"])
+    chosen = daily.covering(cases, long={"a"})
+    assert sum(name.startswith("a") for name in chosen) == 4
+    assert pairs_of(cases[name] for name in chosen) == pairs_of(cases.values())
+
+
 def test_a_case_without_parameters_is_chosen() -> None:
     assert daily.covering({"a": {"test": "a"}, "b": {"test": "b"}}) == {"a", "b"}
 
@@ -124,11 +131,11 @@ def ran(suite: Path, *options: str) -> tuple[int, list[str]]:
 def test_a_slow_test_is_noted_and_its_fastest_case_stays(suite: Path, processes: str) -> None:
     cases = ["test_alone", *(f"test_sleeps[{seconds}]" for seconds in ("0.0", "0.2", "0.3"))]
     assert ran(suite, "-n", processes, "--note-slow", "0.1") == (0, cases)
+    assert (suite / "tests" / "slow.txt").read_text().splitlines() == ["tests/test_some.py::test_sleeps"]
+    assert ran(suite, "-n", processes, "--note-slow", "0.1", "-m", "not slow") == (0, cases)
     assert (suite / "tests" / "slow.txt").read_text().splitlines() == ["tests/test_some.py::test_sleeps[0.0]"]
     assert ran(suite, "-n", processes, "-m", "not slow") == (0, cases[:2])
     assert ran(suite, "-n", processes, "-m", "slow") == (0, cases[2:])
-    (suite / "tests" / "slow.txt").write_text("tests/test_some.py::test_sleeps\n")
-    assert ran(suite, "-n", processes, "-m", "not slow") == (0, cases[:1])
 
 
 @pytest.mark.slow
