@@ -1,4 +1,4 @@
-"""Crosses tests over engines, and over the conformance cases of each engine."""
+"""Crosses tests over engines, and over the conformance cases of each engine; `support.daily` says what runs daily."""
 
 from __future__ import annotations
 

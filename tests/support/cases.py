@@ -4,8 +4,8 @@ The CPU runs every variant of every design with the types that fit in a slot, an
 runs the same cases. The emulated engine runs each kernel on fibers, one thread at a time, so it gets fewer variants and
 types. A new design in the registry needs no line here. A line in `VARIANTS` adds parameters of a design.
 
-Most cases are `Case.rare` and marked ``slow``. `DAILY` has the types that run every day with every verb for one design
-of each family, and `FEWER` the types for the other designs.
+Most cases are `Case.rare` and marked ``slow``. `DAILY` has the types that may run every day for one design of each
+family, and `FEWER` the types for the other designs. Which of these cases do run, `support.daily` chooses for each file.
 """
 
 from __future__ import annotations
