@@ -153,8 +153,8 @@ class Case:
     @property
     def axes(self) -> dict[str, str]:
         """What cases differ in. The parameters are those of one design."""
-        table = {"design": self.design, "parameters": f"{self.design} {self.parameters}"}
-        return {"engine": self.engine, **table, "key": self.key, "value": self.value}
+        own = {"parameters": f"{self.design} {self.parameters}", "key": self.key, "value": self.value}
+        return {"engine": self.engine, "design": self.design, **{f"case.{name}": text for name, text in own.items()}}
 
     @property
     def is_set(self) -> bool:

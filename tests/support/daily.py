@@ -30,7 +30,7 @@ LIST = Path(__file__).parents[1] / "slow.txt"
 """The file of tests that take long, a node identifier on each line. Of a listed test, each value of a parameter occurs
 in a daily case, but not each pair. A line with a case says that only such cases of the test run daily."""
 
-UNCROSSED = {("test", "parameters"), ("test", "key"), ("test", "value")}
+UNCROSSED = {("test", "case.parameters"), ("test", "case.key"), ("test", "case.value")}
 """Pairs of parameters whose values are not crossed. Types and parameters of tables are crossed with designs, not with
 each test."""
 
@@ -99,13 +99,12 @@ def covering(
 
 
 def _pairs(values: Mapping[str, Hashable], of: str = "") -> Iterator[Hashable]:
-    """Pairs of two parameters with their values, or only those of one parameter; a single parameter for itself."""
+    """The test, and pairs of two parameters with their values, or only those of one parameter."""
+    yield values["test"]
     for one, other in combinations(values.items(), 2):
         names = (one[0], other[0])
         if names not in UNCROSSED and (not of or of in names):
             yield one, other
-    if len(values) == 1:
-        yield from values.items()
 
 
 def _test_of(name: str) -> str:

@@ -91,11 +91,19 @@ def test_what_is_chosen_already_is_not_covered_again() -> None:
 
 
 def test_types_are_crossed_with_designs_and_not_with_each_test() -> None:
-    cases = crossed(test=[*"abc"], design=[*"de"], key=[*"fghij"])
+    cases = {
+        f"{test}-{design}-{key}": {"test": test, "design": design, "case.key": key}
+        for test, design, key in product("abc", "de", "fghij")
+    }
     chosen = [cases[name] for name in daily.covering(cases)]
-    assert {(case["design"], case["key"]) for case in chosen} == {*product("de", "fghij")}
+    assert {(case["design"], case["case.key"]) for case in chosen} == {*product("de", "fghij")}
     assert {(case["test"], case["design"]) for case in chosen} == {*product("abc", "de")}
     assert len(chosen) == 10
+
+
+def test_each_test_has_a_case() -> None:
+    cases = {f"{test}-{key}": {"test": test, "case.key": key} for test, key in product("abc", "de")}
+    assert {name[0] for name in daily.covering(cases)} == {*"abc"}
 
 
 def test_of_a_test_that_takes_long_each_value_occurs() -> None:
@@ -110,7 +118,7 @@ def test_a_case_without_parameters_is_chosen() -> None:
 
 
 def test_parameters_of_one_design_are_not_those_of_another() -> None:
-    first, second = (Case("cpu", design, "u4", "u4").axes["parameters"] for design in ("cuckoo", "slab"))
+    first, second = (Case("cpu", design, "u4", "u4").axes["case.parameters"] for design in ("cuckoo", "slab"))
     assert first != second
 
 
