@@ -152,8 +152,13 @@ class Case:
 
     @property
     def axes(self) -> dict[str, str]:
-        """What cases differ in. The parameters are those of one design."""
-        own = {"parameters": f"{self.design} {self.parameters}", "key": self.key, "value": self.value}
+        """What cases differ in. The place is there so that each test meets each design on each engine."""
+        own = {
+            "place": f"{self.engine} {self.design}",
+            "parameters": f"{self.design} {self.parameters}",
+            "key": self.key,
+            "value": self.value,
+        }
         return {"engine": self.engine, "design": self.design, **{f"case.{name}": text for name, text in own.items()}}
 
     @property

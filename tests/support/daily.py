@@ -2,9 +2,9 @@
 
 A case that has the mark from its module never runs daily. Of the others, cases are chosen until each pair of values of
 two parameters occurs in a daily case. All cases of a file are chosen from together, and the test is one of the
-parameters. So each test runs with each design, with each engine and with each value of its own parameters. Each design
-runs on each engine, and with each type, in some test of the file. `UNCROSSED` holds the exceptions. Tests that take
-long run with fewer cases, by `LIST`.
+parameters. So each test runs with each design, with each engine and with each value of its own parameters. The
+conformance tests run with each design on each engine (`Case.axes`). Each design meets each type in some test of the
+file. `UNCROSSED` holds the exceptions. Tests that take long run with fewer cases, by `LIST`.
 
 The choice depends on nothing but the cases of the file. A run that collects a part of a file chooses from that part.
 
