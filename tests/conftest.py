@@ -1,4 +1,4 @@
-"""Crosses tests over engines, and over the conformance cases of each engine."""
+"""Crosses tests over engines, and over the conformance cases of each engine; `support.daily` says what runs daily."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from support.cases import cases, mixed_cases, multi_cases
+from support.daily import Notes, mark_slow, share_of
 from support.engines import ENGINES, marks_of, missing
 from support.imported import Imported
-from support.slow import Notes, mark_listed, share_of
 from warphash.settings import KEPT_VARIABLE, kept_fraction
 
 settings.register_profile("warphash", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--share", default="1/1", metavar="K/N", help="run every N-th test, from the K-th on")
     parser.addoption("--imported", metavar="FILE", help="add the modules of the package that the run imports to a file")
     parser.addoption("--all-imported", metavar="FILE", help="fail if a module of the package is not in that file")
-    parser.addoption("--note-slow", type=float, metavar="SECONDS", help="list the cases that take longer as slow")
+    parser.addoption("--note-slow", type=float, metavar="SECONDS", help="list the tests that take longer as slow")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,12 +52,14 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    is_daily = metafunc.config.getoption("markexpr") == "not slow"  # then half of all items need not be collected
     for name in CASES.keys() & set(metafunc.fixturenames):
         parameters = [
             pytest.param(case, id=str(case), marks=marks_of(engine) + [pytest.mark.slow] * case.rare)
             for engine in ENGINES
             if not missing(engine)
             for case in CASES[name](engine)
+            if not (is_daily and case.rare)
         ]
         metafunc.parametrize(name, parameters)
 
@@ -67,7 +69,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out what a test is not `support.cases.only` of, what ``-m`` does not select, and the other shares."""
     items[:] = [item for item in items if all(_is_wanted(item, *mark.args) for mark in item.iter_markers("only"))]
     try:
-        mark_listed(items, are_all=config.args == config.getini("testpaths"))
+        mark_slow(items, are_all=config.args == config.getini("testpaths"))
     except pytest.UsageError as error:
         if hasattr(config, "workerinput"):  # pytest-xdist says only that the worker has ended
             with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():

@@ -409,6 +409,7 @@ VERBS = {
 @settings(max_examples=EXAMPLES, print_blob=True)
 @given(st.data())
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.slow
 def test_a_value_is_kept_exactly_or_refused(device: str, data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from([HashMap, HashMap, HashSet, MultiMap]), "class")
     narrow = [key for key in KEY_TYPES if typed(key).itemsize <= 8]

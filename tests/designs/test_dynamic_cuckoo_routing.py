@@ -71,6 +71,7 @@ def test_even_shares_find_present_keys_in_the_fewest_lines() -> None:
 
 
 @pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+@pytest.mark.slow
 def test_even_shares_read_the_fewest_lines_where_filters_are_read(device: str) -> None:
     """Of absent keys and of inserts, too: shares that move leave keys with several first subtables."""
     n, batches = (24_000, 60) if device == "emulated" else (2_000_000, 50)  # a GPU places a batch in another order

@@ -43,12 +43,14 @@ def failures(onset: Onset, load_factor: float, keys: Keys) -> int:
 
 
 @pytest.mark.parametrize("onset", EACH)
+@pytest.mark.slow
 def test_succeeds_up_to(onset: Onset, present: Keys) -> None:
     """One in five may fail: in a stable design a single unlucky key is enough, and does it in about 2 of 100 builds."""
     assert failures(onset, onset.succeeds - MARGIN, present) <= 1
 
 
 @pytest.mark.parametrize("onset", EACH)
+@pytest.mark.slow
 def test_fails_from(onset: Onset, present: Keys) -> None:
     assert failures(onset, onset.fails + MARGIN, present) >= SEEDS - 1
 

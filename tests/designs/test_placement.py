@@ -53,6 +53,7 @@ def test_the_figures_of_the_text_belong_to_another_reading(row: Probes) -> None:
 
 
 @pytest.mark.parametrize(("b", "region"), [(16, 13), (32, 26)])
+@pytest.mark.slow
 def test_iceberg_threshold_and_ties(b: int, region: int, present: Keys, absent: Keys) -> None:
     """load >= floor(t b) + 1 goes to a secondary, and ties to the second: of six readings, this one is nearest."""
     keys = present[:N]
@@ -181,6 +182,7 @@ def test_cuckoo_victims_go_to_the_next_function(b: int, load_factor: float, pres
     assert insert == pytest.approx(simulated.insert, rel=0.02)
 
 
+@pytest.mark.slow
 def test_keys_under_way_at_once_leave_more_pairs_without_a_slot() -> None:
     """All of them are at their evictions when the table is fullest (docs/fidelity.md#bght-success).
 

@@ -281,6 +281,7 @@ def _insert(given: tuple[Any, Any]) -> None:
     table.insert(colliding, colliding)
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_a_bucket_gets_a_larger_range() -> None:
     calls = 0
     for (table, colliding), place, _ in at_each_line(_with_collisions, _insert):

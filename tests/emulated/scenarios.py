@@ -64,6 +64,11 @@ class Races:
         return "-".join([self.design, *(f"{k}={v}" for k, v in self.parameters.items()), self.word, *notes])
 
     @property
+    def axes(self) -> dict[str, str]:
+        """What kinds of tables differ in."""
+        return {"races": str(self)}
+
+    @property
     def case(self) -> Case:
         kind = MultiCase if self.multi else Case
         return kind("emulated", self.design, self.word, self.value or self.word, self.parameters)

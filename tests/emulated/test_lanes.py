@@ -73,6 +73,7 @@ def noting(program: Any, batches: list[tuple[Any, int]]) -> Any:
     return noted
 
 
+@pytest.mark.slow
 def test_the_order_and_the_trend_of_table_i() -> None:
     """The paper: 25.45 to 22.4 % of Cuckoo-GPU, 49.45 to 40.6 % of Stash, 87.95 to 86.1 % of clStash."""
     table = {

@@ -213,6 +213,7 @@ def disorder(plant: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> bool:
 
 @pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
 class TestSchedules:
+    @pytest.mark.slow
     def test_all_of_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert not any(disorder(with_small_crowds, seed, monkeypatch) for seed in range(30))
 

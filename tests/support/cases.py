@@ -4,8 +4,8 @@ The CPU runs every variant of every design with the types that fit in a slot, an
 runs the same cases. The emulated engine runs each kernel on fibers, one thread at a time, so it gets fewer variants and
 types. A new design in the registry needs no line here. A line in `VARIANTS` adds parameters of a design.
 
-Most cases are `Case.rare` and marked ``slow``. `DAILY` has the types that run every day with every verb for one design
-of each family, and `FEWER` the types for the other designs.
+Most cases are `Case.rare` and marked ``slow``. `DAILY` has the types that may run every day for one design of each
+family, and `FEWER` the types for the other designs. Which of these cases do run, `support.daily` chooses for each file.
 """
 
 from __future__ import annotations
@@ -146,9 +146,27 @@ class Case:
     def rare(self) -> bool:
         """Whether the case adds little to other cases, by its types or by its parameters."""
         if self.variant:
-            return self.engine == "emulated" or (self.key, self.value) != ("u4", "u4")
+            late = self.engine == "cpu" and not self._is_in_extension
+            return self.engine == "emulated" or late or (self.key, self.value) != ("u4", "u4")
         daily = DAILY if self.design in ONE_OF_EACH_FAMILY else FEWER
         return (self.key, self.value) not in daily.get(self.engine, daily["cpu"])
+
+    @property
+    def _is_in_extension(self) -> bool:
+        """Whether the CPU engine has tables with such buckets ahead of time. It takes seconds to compile others."""
+        size = self.parameters.get("slots_per_bucket")
+        return size is None or any(size == slots.slots_per_bucket for slots in registry.get(self.design).compiled())
+
+    @property
+    def axes(self) -> dict[str, str]:
+        """What cases differ in. The place is there so that each test meets each design on each engine."""
+        own = {
+            "place": f"{self.engine} {self.design}",
+            "parameters": f"{self.design} {self.parameters}",
+            "key": self.key,
+            "value": self.value,
+        }
+        return {"engine": self.engine, "design": self.design, **{f"case.{name}": text for name, text in own.items()}}
 
     @property
     def is_set(self) -> bool:

@@ -401,6 +401,11 @@ class Scenario:
         return f"{self.device}-{self.family}-{self.verb}-{'grows' if self.grows else 'fits'}"
 
     @property
+    def axes(self) -> dict[str, str]:
+        """What scenarios differ in."""
+        return {"engine": self.device, "family": str(self.family), "verb": str(self.verb), "grows": str(self.grows)}
+
+    @property
     def ids(self) -> Array:
         """Numbers of the batch's keys."""
         present, absent = (20, 70) if self.grows else (4, 6)

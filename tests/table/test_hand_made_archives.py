@@ -363,6 +363,7 @@ ANYTHING = st.recursive(
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind != "HashMap")) for kind in KINDS])
 @given(data=st.data())
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@pytest.mark.slow
 def test_any_header_is_a_table_or_corrupt(tmp_path: Path, kind: str, data: st.DataObject) -> None:
     hand = Hand(tmp_path, kind)
     header = hand.header

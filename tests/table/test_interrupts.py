@@ -82,6 +82,7 @@ def test_an_interrupt_at_many_lines_loses_no_key_of_a_batch_under_way(device: st
 
 
 @pytest.mark.parametrize(("device", "family"), families_on("emulated", ["tickets-behind-a-bus"]))
+@pytest.mark.slow
 def test_an_interrupted_sweep_leaves_no_memory_to_the_next_one(device: str, family: str) -> None:
     crossed = scenarios(device, [family], ("insert", "erase", "find"))
     said = harms(fault for scenario in crossed for fault in interrupts(scenario, files=SWEEPS))

@@ -181,6 +181,7 @@ def test_the_longest_time_that_a_piece_had_is_kept(tmp_path: Path, monkeypatch: 
     assert make(tmp_path, FAKE, 30).left == ["b", "c", "a"]
 
 
+@pytest.mark.slow
 def test_a_call_goes_on_where_another_was_killed(tmp_path: Path) -> None:
     """The calls are real. The first is killed while it makes the second file."""
     code = f"from pathlib import Path\nfrom warphash.lab.report.reference import Piece, make\nmake(Path(), {REAL}, 600)"
