@@ -13,6 +13,7 @@ from designs.published import HH_HASH
 from support.engines import one_of_each
 from support.faults import at_each_allocation, at_each_line
 from support.hashing import first_buckets
+from support.inside import storage_of
 from warphash import HashMap, HashSet, TableFull
 from warphash.errors import ParameterError
 from warphash.storage.batch_order import hot_keys
@@ -30,7 +31,7 @@ def made(n: int, **options: Any) -> HashMap:
 
 
 def array_of(table: Any) -> Any:
-    return table._storage.store.array
+    return storage_of(table).store.array
 
 
 def keys_of_bucket(table: Any, bucket: int, n: int, dtype: str = "u4") -> Any:
