@@ -23,6 +23,7 @@ from warphash import HashMap, PathError, WarphashError, atomic_file
 from warphash.lab.figures.catalogue import Figure
 from warphash.lab.report import plots, results
 from warphash.lab.report.figure_plots import draw
+from warphash.table.scans import Scans
 
 KEYS = np.arange(100, dtype=np.uint32)
 FIGURE = Figure("A figure", "A paper)", "rate", "keys", [1.0], 1, ["build"], "a GPU", [])
@@ -193,7 +194,7 @@ def test_a_missing_folder_or_one_that_takes_no_files_is_refused(
 
 def test_a_table_is_not_read_for_a_file_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     table = HashMap.from_arrays(KEYS, KEYS, device="cpu")
-    monkeypatch.setattr(HashMap, "_host_columns_locked", lambda _: pytest.fail("the table was read"))
+    monkeypatch.setattr(Scans, "on_host_locked", lambda *_, **__: pytest.fail("the table was read"))
     with pytest.raises(PathError):
         table.save(tmp_path)
 

@@ -13,9 +13,9 @@ from support.walk import WALKS, walk
     ("name", "files", "changes"),
     [
         ("find", 8, 11),
-        ("insert", 15, 28),
-        ("insert into subtables", 11, 28),
-        ("insert into quotients", 16, 33),
+        ("insert", 14, 24),
+        ("insert into subtables", 10, 24),
+        ("insert into quotients", 15, 29),
     ],
 )
 def test_a_call_walks_through_few_files(name: str, files: int, changes: int) -> None:
@@ -27,7 +27,7 @@ def test_a_find_goes_through_few_files_before_the_storage() -> None:
     files = [step.file for step in WALKS["find"]("cpu").steps]
     rooms = ("table/", "arrays/")
     assert {file for file in files if file.startswith(rooms)} == {
-        *("table/maps.py", "table/base.py", "table/locks.py"),
+        *("table/maps.py", "table/lookups.py", "table/locks.py"),
         *("arrays/row_type.py", "arrays/adapters/numpy.py"),
     }
     changes = [(one, other) for one, other in pairwise(files) if one != other and other.startswith(rooms)]

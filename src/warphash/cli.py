@@ -355,8 +355,8 @@ def tune(
     options: dict[str, Any] = {"ticket_bits": ticket_bits} if stadium else {}
     options |= {"design": design, "device": device, "capacity": 1}
     table = HashSet(keys, **options) if values == "none" else HashMap(keys, values, **options)
-    store: Any = table._storage.store
-    if not stadium and (table._design.layout.composed or not lookups.has_parts(store.spec)):
+    store: Any = table._parts.guarded.storage.store
+    if not stadium and (store.design.layout.composed or not lookups.has_parts(store.spec)):
         raise ParameterError(
             f"lookups of {table.design} with these types have one way: name another design, or keys of 4 or 8 bytes "
             f"and values as wide"

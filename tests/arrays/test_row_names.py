@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from support.inside import parts_of
 from warphash import CorruptFile, DtypeError, HashMap, HashSet, MultiMap
 
 ROWS = {"a": [1, 5], "b": [2, 6]}
@@ -392,12 +393,13 @@ def test_names_that_a_file_cannot_have_are_refused_when_they_come(tmp_path: Path
     for _ in range(2):
         with pytest.raises(DtypeError, match=said):
             take(given)
-        assert len(table) == 0 and table._names is None
+        assert len(table) == 0 and parts_of(table).copies.names is None
     take(frame_of(["x", "y"]) if verb != "values" else pandas_frame(ROWS))
     table.close()
     with type(table).open(tmp_path / "t", device="cpu") as again:
         assert again.contains(plain).all()
-        assert again._names[1 if verb == "values" else 0] == (["a", "b"] if verb == "values" else ["x", "y"])
+        of = 1 if verb == "values" else 0
+        assert parts_of(again).copies.names[of] == (["a", "b"] if verb == "values" else ["x", "y"])
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -425,7 +427,7 @@ def test_names_that_barely_fit_stay_in_the_file(tmp_path: Path) -> None:
         table.flush()
     table.close()
     with HashSet.open(tmp_path / "t", device="cpu") as again:
-        assert again._names == [["a" * length, "b"], None]
+        assert parts_of(again).copies.names == [["a" * length, "b"], None]
     with pytest.raises(DtypeError, match="shorter names"):
         HashMap("i8", [("a" * 4000, "i8")], **{**options, "memory": tmp_path / "u"})
 
@@ -436,7 +438,7 @@ def test_names_that_are_no_text_are_refused(tmp_path: Path, name: Any) -> None:
         table = HashSet(("i8", 2), device="cpu", **options)
         with pytest.raises(DtypeError, match="surrogates: rename the columns"):
             table.insert(frame_of(["b", name]))
-        assert len(table) == 0 and table._names is None
+        assert len(table) == 0 and parts_of(table).copies.names is None
         table.insert(frame_of(["x", "y"]))
         assert list(table.keys().columns) == ["x", "y"]
         table.close()

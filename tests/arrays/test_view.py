@@ -15,6 +15,8 @@ import pytest
 
 from warphash import HashMap, HashSet
 from warphash.arrays.dlpack import DeviceArray, read_capsule
+from warphash.arrays.key_column import key_column
+from warphash.arrays.row_type import Column, view_pair
 from warphash.arrays.view import ArrayView, empty_like_kind, view
 from warphash.errors import DeviceError, DtypeError, ShapeError
 
@@ -474,6 +476,8 @@ def test_no_library_is_imported() -> None:
     script = """
 import sys
 import numpy as np
+from warphash.arrays.key_column import key_column
+from warphash.arrays.row_type import Column, view_pair
 from warphash.arrays.view import view
 view(np.arange(3)), view([1, 2], "u4")
 print([name for name in ("torch", "cupy", "jax", "numba", "pandas", "cuda") if name in sys.modules])
@@ -514,3 +518,38 @@ def test_an_object_with_the_array_interface_alone_is_a_batch() -> None:
     table = HashSet("uint8", device="cpu")
     table.insert(np.array([1, 2], np.uint8))
     assert table.contains(keys).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("keys", "values"),
+    [
+        (np.arange(3), np.arange(3.0)),
+        (np.arange(3, dtype="i4"), np.arange(3)),
+        (np.arange(6)[::2], np.arange(3, dtype=">f8")),
+        (np.arange(6).reshape(3, 2), np.arange(6.0).reshape(3, 2)),
+        ([1, 2, 3], np.arange(3.0)),
+        (np.arange(3), [1, 2, 3]),
+        (np.arange(3), 7),
+        (5, 7.5),
+    ],
+)
+def test_keys_and_values_are_seen_as_each_alone(keys: Any, values: Any) -> None:
+    key, value = Column.of_keys("i8"), Column.of_values("f8")
+    both = view_pair(key, value, keys, values)
+    for seen, alone in zip(both, (key.view(keys, "keys"), value.view(values, "values")), strict=True):
+        assert (seen.shape, seen.dtype, seen.batch, seen.library.kind) == (
+            *(alone.shape, alone.dtype, alone.batch, alone.library.kind),
+        )
+        assert seen.host is not None and alone.host is not None and (seen.host == alone.host).all()
+
+
+@pytest.mark.parametrize(("keys", "values"), [(np.arange(3) + 0.5, np.arange(3)), (np.arange(3), np.arange(3) + 1j)])
+def test_a_column_that_does_not_fit_is_refused_beside_one_that_does(keys: Any, values: Any) -> None:
+    with pytest.raises(DtypeError):
+        view_pair(Column.of_keys("i8"), Column.of_values("f8"), keys, values)
+
+
+def test_floats_that_are_keys_are_made_alike_beside_their_values() -> None:
+    zeros = np.array([-0.0, 0.0])
+    seen, _ = view_pair(key_column("f8", floats="value"), Column.of_values("f8"), zeros, zeros)
+    assert seen.host is not None and not np.signbit(seen.host).any() and np.signbit(zeros[0])

@@ -15,6 +15,7 @@ import pytest
 import warphash
 from support.cases import design_names
 from support.hashing import MIXER, unmixed, unshifted
+from support.inside import storage_of
 from support.types import Array, distinct_keys
 from warphash.arrays.strings import rows_of
 from warphash.runtime.devices import engine_for
@@ -190,7 +191,7 @@ def test_tables_of_strings_have_one_index(kind: str) -> None:
         )
         table = warphash.HashMap("bytes", "u4", device="cpu", seed=1, **options)
         table.insert(rows, values)
-    index = table._storage.strings
+    index = storage_of(table).strings
     bits = index._state.bits
     slots = engine_for("cpu").to_host(index._state.slots.ptr, np.uint64, 1 << bits)
     at = np.flatnonzero(slots)

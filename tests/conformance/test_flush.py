@@ -10,6 +10,7 @@ import pytest
 
 from support.cases import Case, list_designs
 from support.engines import ENGINES, one_of_each
+from support.inside import parts_of, storage_of
 from support.model import Model
 from support.types import Array, special_keys
 from warphash import HashMap, MultiMap, ParameterError
@@ -32,8 +33,8 @@ class Lists:
     """What the lists of a table should be like by the paper's function (docs/fidelity.md#slabhash-hash-family)."""
 
     def __init__(self, table: Any) -> None:
-        self.table, store = table, table._storage.store.array
-        assert (store.buckets, table._options["hash"]) == (LISTS, "universal")
+        self.table, store = table, storage_of(table).store.array
+        assert (store.buckets, parts_of(table).facts.options["hash"]) == (LISTS, "universal")
         self.a, self.b = int(store.table.multiplier[0]), int(store.table.addend[0])
         self.pairs_per_node = table.stats().slots // LISTS
 
@@ -161,7 +162,7 @@ def test_reserved_keys_come_and_go(design: str, key: str, device: str) -> None:
         model.erased(special[3:], table.erase(special[3:]))
         if number % 20 == 19:
             table.flush()  # if it has not done so by itself
-            assert table._storage.store.tombstones == 0 == table.flush()
+            assert storage_of(table).store.tombstones == 0 == table.flush()
             model.agrees(table, special)
     values = np.arange(len(special)).astype(case.value_dtype)
     model.inserted(special, values, table.insert(special, values))
@@ -223,7 +224,7 @@ def test_memory_of_a_table_that_keys_come_to_and_leave(design: str, verb: str, o
         else:
             assert (getattr(table, verb)(keys) == 1).all()
         assert len(table) == len(kept)
-        assert table._storage.store.tombstones <= max(1024, len(kept) + n), "finds read what is erased"
+        assert storage_of(table).store.tombstones <= max(1024, len(kept) + n), "finds read what is erased"
         memory.append(table.nbytes)
     assert memory[-1] == memory[rounds // 3] and (on_full == "grow" or memory[-1] == memory[0])
     held, found = table.find(kept)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from support.engines import ENGINES, one_of_each
+from support.inside import storage_of
 from warphash import HashMap, HashSet, MultiMap, ParameterError
 from warphash.designs import registry
 from warphash.storage import policies
@@ -103,7 +104,7 @@ def test_without_memory_for_another_size_a_batch_is_done_all_the_same(monkeypatc
         raise MemoryError
 
     with monkeypatch.context() as context:
-        context.setattr(type(table._storage.store.array), "sibling", refuse)
+        context.setattr(type(storage_of(table).store.array), "sibling", refuse)
         assert table.erase(keys[:3900]).all() and slots_of(table) == slots
         assert table.contains(keys).sum() == 100
     assert table.erase(keys[3900:3901]).all() and slots_of(table) < slots / 8

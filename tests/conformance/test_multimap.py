@@ -16,6 +16,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from support.cases import Case, MultiCase, only
+from support.inside import storage_of
 from support.multi_model import MultiModel
 from support.types import Array, as_bytes, special_keys
 from warphash import CorruptFile, HashMap, MultiMap, TableFull, unpickle_to
@@ -355,7 +356,7 @@ def test_without_memory_nothing_changes(
     def refuse(*_: Any, **__: Any) -> None:
         raise MemoryError("no room")
 
-    store = checked.table._storage.store
+    store = storage_of(checked.table).store
     for name in ("grow", "grow_by"):
         monkeypatch.setattr(SlabPool, name, refuse)
     monkeypatch.setattr(type(store), "_replace", refuse)

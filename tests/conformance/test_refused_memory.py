@@ -10,6 +10,7 @@ import pytest
 
 from support.cases import design_names
 from support.engines import one_of_each
+from support.inside import parts_of
 from support.refusals import refusing
 from warphash import HashMap, TableFull
 from warphash.designs import registry
@@ -68,7 +69,7 @@ def sweep(make: Callable[[], Any], held: int, verb: str, many: int, *, once: boo
                 answer = VERBS[verb](table, keys, (3 * ids).astype(value))
                 len(table)  # ends a batch that is under way
             except (MemoryError, TableFull):
-                assert count.refused or table._options["on_full"] == "raise"
+                assert count.refused or parts_of(table).facts.options["on_full"] == "raise"
             else:
                 expected = after(verb, model, ids)
                 if verb in ("insert", "insert unique", "assign", "upsert"):
@@ -78,7 +79,7 @@ def sweep(make: Callable[[], Any], held: int, verb: str, many: int, *, once: boo
         try:
             assert table.insert(few.astype(key), few.astype(value)).all()
         except TableFull:
-            assert table._options["on_full"] == "raise"
+            assert parts_of(table).facts.options["on_full"] == "raise"
         else:
             assert table.erase(few.astype(key)).all()
         holds(table, expected, key, value)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from support.engines import one_of_each
+from support.inside import parts_of, storage_of
 from support.refusals import held_memory
 from support.resizes import conflicts, counted_moves
 from support.subtables import numbers, scale, sizes_of, store_of, table_of
@@ -172,7 +173,7 @@ def test_what_finds_no_room_in_a_half_goes_elsewhere(device: str, subtables: int
     table: Any = HashSet(key, **options) if value == "none" else HashMap(key, value, **options)
     pairs = (keys,) if value == "none" else (keys, ids.astype(value))
     assert table.insert(*pairs).all()
-    store = table._storage.store
+    store = storage_of(table).store
     residuals = 0
     for _ in range(2):
         number = policies.subtable_to_halve(store.array.sizes)
@@ -279,7 +280,7 @@ def test_the_peak_is_what_resizes_really_held(device: str, key: str, value: str,
     engine = engine_for(device)
     with held_memory(engine) as held:
         table: Any = HashSet(key, **options) if value == "none" else HashMap(key, value, **options)
-        store = table._storage.store
+        store = storage_of(table).store
         real = table.nbytes
         assert table.stats().peak_nbytes == real
 
@@ -346,7 +347,7 @@ def test_a_batch_behind_an_erase_of_all_keys_finds_the_table_as_large_and_withou
     n = scale(device, 40_000)
     table = table_of(device, capacity=n)
     keys = numbers(3 * n)
-    store, slots = table._storage.store, table.stats().slots
+    store, slots = storage_of(table).store, table.stats().slots
     probes = []
     for turn in range(3):
         some, others = keys[turn * n : (turn + 1) * n], keys[(turn - 1) * n :][:n]
@@ -370,10 +371,10 @@ def test_churn_replaces_all_subtables_at_most_once_a_verb_and_resizes_none(devic
             for verb in (lambda some=some: table.insert(some, some), lambda some=some: table.erase(some)):
                 assert verb().all()
                 assert not looks or len(table) in (0, n)
-                assert table._storage.store.rebuilds <= rebuilds + 1 and not moves, turn
-                rebuilds = table._storage.store.rebuilds
+                assert storage_of(table).store.rebuilds <= rebuilds + 1 and not moves, turn
+                rebuilds = storage_of(table).store.rebuilds
             assert not table.contains(some).any()
-    waits = looks or not table._engine.asynchronous
+    waits = looks or not parts_of(table).front.engine.asynchronous
     assert rebuilds == (7 if waits else 0)
     assert table.stats().size == 0 and table.stats().rebuilds == (7 if waits else 1)
     table.check()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from support.engines import one_of_each
+from support.inside import storage_of
 from support.refusals import refusing
 from support.resizes import counted_moves
 from support.subtables import scale, sizes_of, store_of, table_of
@@ -142,7 +143,7 @@ def test_pairs_that_cannot_be_placed_for_want_of_memory_are_placed_later(device:
     store, slots = store_of(table), table.stats().slots
     some = ids[held : int(0.94 * slots)]
     limit, store.table.chain_limit = store.table.chain_limit, 0  # no eviction leads anywhere
-    assert table.insert(some, some).all() and table._storage.store._pending is not None
+    assert table.insert(some, some).all() and storage_of(table).store._pending is not None
     store.table.chain_limit = limit
     calls = [
         lambda: len(table),
@@ -166,7 +167,7 @@ def test_a_table_with_pairs_that_cannot_be_placed_can_be_cleared() -> None:
     table = table_of("cpu", "V128", "u4", subtables=2, capacity=64)
     keys = wide(range(1, 20), 128)
     table.insert(keys, np.arange(19, dtype="u4"))
-    elastic, store = table._storage.store, store_of(table)
+    elastic, store = storage_of(table).store, store_of(table)
     nowhere = mock.patch.object(SubtableSlots, "_left_of", lambda self, displaced, *given: displaced)
     with mock.patch.object(SubtableArray, "_memory_of", side_effect=MemoryError("none left")), nowhere:
         row = store.engine.to_host(store.current.subtables[0].memory.ptr, np.uint8, 128).reshape(1, 128)

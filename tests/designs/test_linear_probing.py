@@ -7,6 +7,7 @@ import pytest
 
 from support.engines import one_of_each
 from support.hashing import first_buckets
+from support.inside import storage_of
 from warphash import HashSet, TableFull
 
 HERE = one_of_each("cpu", "emulated")
@@ -34,7 +35,7 @@ def test_keys_go_as_far_as_the_buckets_before_are_too_full(device: str, slots: i
     table = HashSet.from_arrays(
         present, device=device, design="linear_probing", load_factor=load_factor, slots_per_bucket=slots, seed=1
     )
-    store = table._storage.store.array
+    store = storage_of(table).store.array
     sent, held = overflows(first_buckets(store, present), store.buckets, slots)
     assert table.contains(present).all() and not table.contains(absent).any()
     assert int(table.probe_counts(present).sum()) == n + int(sent.sum())

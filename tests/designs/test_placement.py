@@ -12,6 +12,7 @@ from designs.conftest import Keys, build
 from designs.published import PROBES, PROBES_OF_THE_TEXT, Probes
 from support.engines import one_of_each
 from support.hashing import buckets_under
+from support.inside import storage_of
 from warphash import HashMap, HashSet, TableFull
 
 N = 500_000
@@ -107,7 +108,7 @@ def test_iceberg_goes_back_to_the_primary_only_if_both_secondaries_are_full(devi
         device=device,
     )
     keys = np.random.default_rng(6).permutation(np.arange(10_000, dtype=np.uint32))
-    array = table._storage.store.array  # type: ignore[attr-defined]
+    array = storage_of(table).store.array  # type: ignore[attr-defined]
     places = np.stack([buckets_under(array, keys, function) for function in range(3)], axis=1)
     assert array.buckets == 4
     primary, full, empty = 0, 1, 2

@@ -15,6 +15,7 @@ import pytest
 from support.engines import missing, one_of_each
 from support.faults import at_each_allocation, at_each_line
 from support.hashing import permuted
+from support.inside import storage_of
 from support.passes import in_passes
 from support.quotients import FORMS, SLOTS, add, array_of, keys_with, made, value_of
 from support.refusals import refusing
@@ -33,7 +34,7 @@ def update_without_flags(table: Any, keys: Any, values: Any, op: Op) -> None:
     """Update a table, and do not ask what became of each element."""
     held = [array_of(table).engine.from_host(column) for column in (keys, values)]
     values_at = held[1].ptr if isinstance(table, HashMap) else 0
-    table._storage.update(Batch(held[0].ptr, values_at, len(keys), op, kind_of(values.dtype)))
+    storage_of(table).update(Batch(held[0].ptr, values_at, len(keys), op, kind_of(values.dtype)))
 
 
 def launch_at_most(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -415,7 +416,7 @@ def test_no_lines_are_cleared_for_a_build_in_passes(device: str, repeated: str) 
         with noted_fills(array) as filled:
             update_without_flags(table, keys, keys, Op.KEEP)
             assert filled and max(filled) < 64 * array.buckets
-            assert table._storage.store.recovery.step is None and len(table) == len(np.unique(keys))
+            assert storage_of(table).store.recovery.step is None and len(table) == len(np.unique(keys))
             table.check()
             assert sorted(table.keys().tolist()) == np.unique(keys).tolist()
             assert max(filled) < 64 * array.buckets
@@ -603,7 +604,7 @@ def test_a_batch_in_passes_whose_flags_nobody_asks_for(device: str, key: str, va
         )
         table.check()
         gone = array.engine.from_host(np.concatenate([keys[1::2], keys + keys.dtype.type(2000)]))
-        table._storage.erase(gone.ptr, 3000, 0, None)
+        storage_of(table).erase(gone.ptr, 3000, 0, None)
         assert table.contains(keys).tolist() == [True, False] * 1000 and len(table) == 1000
         table.check()
 
@@ -622,7 +623,7 @@ def test_a_batch_in_passes_that_does_not_fit_says_which_elements() -> None:
 
 # ---- sizes
 def test_a_form_has_the_fewest_buckets() -> None:
-    layout = made("u4", "u4", 1)._storage.store.design.layout
+    layout = storage_of(made("u4", "u4", 1)).store.design.layout
     for value_bytes, slots in ((4, (7, 9, 10)), (0, (14, 20, 30))):
         seen, before = [], 0
         for wanted in np.unique(np.geomspace(1, 2e7, 4000).astype(int)):
@@ -656,8 +657,8 @@ def test_a_table_grows_and_shrinks_across_all_forms(value: str | None) -> None:
 def moved(table: Any, buckets: int) -> int:
     """Move all pairs to an array of so many buckets or a few more; how many it has."""
     array = array_of(table)
-    table._storage.store.finish()
-    table._storage.store.replace(array.spec.slots_per_bucket * buckets, Cause.ASKED, None)
+    storage_of(table).store.finish()
+    storage_of(table).store.replace(array.spec.slots_per_bucket * buckets, Cause.ASKED, None)
     assert array_of(table) is not array and array_of(table).spec.slots_per_bucket == array.spec.slots_per_bucket
     return int(array_of(table).buckets)
 
@@ -809,7 +810,7 @@ def test_other_sizes_keep_the_hash_constants_and_the_same_size_draws_new_ones() 
     seed = array_of(table).seed
     table.reserve(50_000)
     assert array_of(table).seed == seed
-    store = table._storage.store
+    store = storage_of(table).store
     store.replace(store.slots, Cause.ASKED, None)
     assert array_of(table).seed == seed + 1
     values, found = table.find(keys)

@@ -11,6 +11,7 @@ import pytest
 
 from emulated.scenarios import emulation
 from support.engines import missing, one_of_each
+from support.inside import storage_of
 from support.planting import planted
 from warphash import HashMap, HashSet, TableFull
 from warphash.storage.tickets.primes import next_prime
@@ -62,7 +63,7 @@ class Walk:
 
 def memory_of(table: Any) -> tuple[Any, Any, int]:
     """The bytes of each slot, the ticket of each slot, and the constant that keys are mixed with."""
-    array = table._storage.store.array
+    array = storage_of(table).store.array
     bits = array.parameters["ticket_bits"]
     slots = array.engine.to_host(array.table.slots, np.uint8, array.slots * array.spec.slot_bytes)
     words = array.engine.to_host(array.table.board, np.uint32, -(-array.slots * bits // 32))
@@ -159,8 +160,8 @@ def test_keys_and_values_of_any_width_lie_in_place(device: str, key: str, value:
     keys = np.frombuffer(b"".join(str(number).encode().rjust(width, b"k") for number in ids), key)
     if key[0] not in "SV":
         keys = ids.astype(key)
-    array = table._storage.store.array
-    assert table._storage.nbytes == array.nbytes, "there are no rows beside the table"
+    array = storage_of(table).store.array
+    assert storage_of(table).nbytes == array.nbytes, "there are no rows beside the table"
     if value is None:
         assert table.insert(keys[:300]).all()
     else:
@@ -196,7 +197,7 @@ def filled(load_factor: float, ticket_bits: int, functions: str = "rounds") -> t
 def reads(table: Any, keys: Any) -> Any:
     """Slots that `find` reads for each key."""
     counts = np.empty(len(keys), np.uint32)
-    table._storage.counts(keys.ctypes.data, len(keys), counts.ctypes.data, None, entry="read_counts")
+    storage_of(table).counts(keys.ctypes.data, len(keys), counts.ctypes.data, None, entry="read_counts")
     return counts
 
 

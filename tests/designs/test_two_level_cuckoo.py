@@ -13,6 +13,7 @@ from designs.published import HH_HASH
 from support.engines import one_of_each
 from support.faults import at_each_allocation, at_each_line
 from support.hashing import first_buckets
+from support.inside import storage_of
 from warphash import HashMap, HashSet, TableFull
 from warphash.errors import ParameterError
 from warphash.storage.batch import Batch
@@ -31,7 +32,7 @@ def made(n: int, **options: Any) -> HashMap:
 
 
 def array_of(table: Any) -> Any:
-    return table._storage.store.array
+    return storage_of(table).store.array
 
 
 def keys_of_bucket(table: Any, bucket: int, n: int, dtype: str = "u4") -> Any:
@@ -356,7 +357,7 @@ def test_a_second_build_asks_for_no_second_answer(device: str, monkeypatch: pyte
     """An answer of a sample is pinned memory, which takes a GPU long to allocate."""
     monkeypatch.setattr(hot_keys, "FEWEST_AGGREGATED", 1 << 10)
     table = HashMap("u4", "u4", capacity=4000, design="two_level_cuckoo", device=device)
-    store, answers = table._storage.store, list[int]()
+    store, answers = storage_of(table).store, list[int]()
     engine = store.engine
     keys, answer = engine.from_host(np.arange(4000, dtype="u4")), engine.answer
 

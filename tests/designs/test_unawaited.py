@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from support.engines import one_of_each
+from support.inside import storage_of
 from warphash import HashMap
 from warphash.storage.subtables.array import SubtableArray
 from warphash.storage.subtables.insert import Workspace
@@ -39,7 +40,7 @@ def as_values(ids: np.ndarray, value: str) -> np.ndarray:
 
 
 def under_way(table: Any) -> bool:
-    return table._storage.store._pending is not None
+    return storage_of(table).store._pending is not None
 
 
 @pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
@@ -157,7 +158,7 @@ def test_what_it_leaves_without_a_home_is_found_and_then_housed(
     device: str, key: str, value: str, memory: bool
 ) -> None:
     table, held, new = full_to(device, 0.87, key, value)
-    store, slots = table._storage.store.array, table.stats().slots
+    store, slots = storage_of(table).store.array, table.stats().slots
     before, limit = table.stats().resizes, store.table.chain_limit
     some = new[: int(0.94 * slots) - len(held)]
     twice = np.concatenate([some, some[::4]])
@@ -198,7 +199,7 @@ def test_an_insert_behind_one_that_left_some_without_a_home_meets_them(
     device: str, key: str, value: str, unique: bool, memory: bool, coordination: str
 ) -> None:
     table, held, new = full_to(device, 0.87, key, value, coordination=coordination)
-    store, slots = table._storage.store.array, table.stats().slots
+    store, slots = storage_of(table).store.array, table.stats().slots
     room, before = int(0.92 * slots) - len(held), table.stats().resizes
     some, others = new[:room], new[room : room + 10]
     limit, store.table.chain_limit = store.table.chain_limit, 0
@@ -222,7 +223,7 @@ def test_an_insert_behind_one_that_left_some_without_a_home_meets_them(
 @pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("S16", "V32")])
 def test_an_erase_behind_one_that_left_some_without_a_home_takes_them(device: str, key: str, value: str) -> None:
     table, held, new = full_to(device, 0.87, key, value)
-    store, slots = table._storage.store.array, table.stats().slots
+    store, slots = storage_of(table).store.array, table.stats().slots
     some = new[: int(0.92 * slots) - len(held)]
     limit, store.table.chain_limit = store.table.chain_limit, 0
     assert table.insert(some.astype(key), as_values(some, value)).all() and under_way(table)

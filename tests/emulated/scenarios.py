@@ -16,6 +16,7 @@ import pytest
 
 import warphash
 from support.cases import Case, MultiCase
+from support.inside import storage_of
 from support.mixed import Recorder
 from support.model import Model
 from support.multi_model import MultiModel
@@ -260,7 +261,7 @@ def adopted_pairs(case: Case, rng: np.random.Generator) -> None:
         keys = rng.permutation(np.repeat(keys_with(table, of_first_range.astype(case.key_dtype)), 2))
         values = numbers(case, len(keys))
         added = table.insert(keys, values)
-        assert table._storage.store.state.awaited == len(keys)
+        assert storage_of(table).store.state.awaited == len(keys)
         model.inserted(keys, values, added)
         model.agrees(table, keys)
 
@@ -278,7 +279,7 @@ def adopted_pairs_that_come_again(case: Case, rng: np.random.Generator) -> None:
         array.engine.fill(array.table.slots, 0, array.buckets * LINE_BYTES)
         added = table.assign(keys, values)
         assert np.count_nonzero(added) == slots < len(keys), "adopted keys were added again"
-        assert table._storage.store.state.awaited == 2 * len(keys)
+        assert storage_of(table).store.state.awaited == 2 * len(keys)
         assert (table.find(keys)[0] == values).all(), "an adopted pair has another value"
         table.check()
 
@@ -582,7 +583,7 @@ def batches_as_large_as_the_pool(case: Case, rng: np.random.Generator) -> None:
     """As many elements as nodes are free: while they are placed, some hold nodes that others need."""
     keys = pool(case, rng, 150)
     table, model = case.table(capacity=24, on_full="raise"), Model(case.is_set)
-    nodes = table._storage.store.array.pool
+    nodes = storage_of(table).store.array.pool
     while (n := min(nodes.free(), len(keys) - len(model))) > 0:
         batch = keys[len(model) :][:n]
         try:

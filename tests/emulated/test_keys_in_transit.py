@@ -13,6 +13,7 @@ import pytest
 
 from emulated.scenarios import emulation
 from support.engines import missing
+from support.inside import storage_of
 from warphash import HashMap, Operation
 from warphash.runtime.abi import REPORT_WORDS, BucketBatch
 
@@ -86,7 +87,7 @@ def missed_by_cuckoo(seed: int) -> int:
     held, batch = batch_of(np.random.default_rng(seed))
     with emulation(with_kernel, seed):
         table = made("cuckoo", held)
-        array = table._storage.store.array
+        array = storage_of(table).store.array
         engine = array.engine
         keys, flags = engine.from_host(batch), engine.allocate(len(batch))
         report, displaced = engine.allocate(8 * REPORT_WORDS), engine.allocate(8 * len(batch))

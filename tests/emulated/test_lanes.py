@@ -15,6 +15,7 @@ import pytest
 
 from emulated.scenarios import emulation
 from support.engines import missing
+from support.inside import storage_of
 from warphash import HashMap
 from warphash.runtime.emulated.engine import EmulatedEngine
 from warphash.storage.tickets.lanes import DEFAULT_THRESHOLD
@@ -54,7 +55,7 @@ def share_of_an_insert(design: str, parameters: dict[str, Any], load_factor: flo
 
 def _share_of_one(design: str, parameters: dict[str, Any], load_factor: float, n: int) -> float:
     table = HashMap("u4", "u4", design=design, device="emulated", capacity=n, load_factor=load_factor, **parameters)
-    program = table._storage.store.array.program
+    program = storage_of(table).store.array.program
     program.lane_steps.clear()
     keys = some_keys(n)
     table.insert(keys, keys, assume_unique=True)
@@ -98,7 +99,7 @@ def test_the_hybrid_changes_its_kernels_at_the_threshold() -> None:
         table = HashMap(
             "u4", "u4", design="stadium", device="emulated", capacity=4000, load_factor=0.9, on_full="raise"
         )
-        array = table._storage.store.array
+        array = storage_of(table).store.array
         below, above, threshold = array._lanes
         assert threshold == DEFAULT_THRESHOLD and below is not above
         for program in (below, above):
@@ -121,4 +122,4 @@ def test_the_hybrid_changes_its_kernels_at_the_threshold() -> None:
 def test_a_measured_threshold_is_taken() -> None:
     with emulation(str, seed=1), mock.patch.object(EmulatedEngine, "recall", lambda self, spec: 0.75):
         table = HashMap("u4", "u4", design="stadium", device="emulated", capacity=100)
-    assert table._storage.store.array._lanes.threshold == 0.75
+    assert storage_of(table).store.array._lanes.threshold == 0.75

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from support.hashing import first_buckets
+from support.inside import parts_of, storage_of
 from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.abi import Op
 from warphash.runtime.cpu import CpuEngine
@@ -167,7 +168,7 @@ def test_buckets_are_first_buckets_where_there_is_room(builds: list[bool]) -> No
     keys = some_keys(3000, "uint32")
     keys = keys[keys < 2**32 - 3]  # without the reserved ones
     table = HashMap.from_arrays(keys, ~keys, assume_unique=True, device="cpu", load_factor=0.5, seed=1, **BCHT)
-    loads = np.bincount(first_buckets(table._storage.store.array, keys))
+    loads = np.bincount(first_buckets(storage_of(table).store.array, keys))
     displaced = int(np.maximum(loads - 8, 0).sum())
     assert builds == [True] and 0 < displaced < 100
     at_home = (table.probe_counts(keys) == 1).sum()
@@ -183,11 +184,11 @@ def test_a_table_that_is_full_names_the_keys_that_did_not_fit(unique: bool, buil
     for grown in (0, 8):  # with a batch larger than the table, and with one that only just fits
         table = HashSet("uint32", capacity=capacity + grown, **options)
         try:
-            table._update(keys, None, Op.KEEP, unique=unique, answers=False)
+            parts_of(table).updates.update("insert", keys, None, Op.KEEP, unique=unique, answers=False)
         except TableFull as error:
             left = np.asarray(error.keys)
             assert np.isin(left, keys).all() and len(np.unique(left)) == len(left)
-            assert len(left) >= len(keys) - table._storage.store.array.slots
+            assert len(left) >= len(keys) - storage_of(table).store.array.slots
             assert len(table) == 0 and not table.contains(keys).any()
         else:
             assert grown and (np.sort(table.keys()) == np.sort(keys)).all()
@@ -203,7 +204,7 @@ def test_a_batch_for_an_empty_table_says_what_it_added(builds: list[bool]) -> No
         assert table.insert(keys, ~keys, assume_unique=True).all()
         assert table.erase(keys).all() and len(table) == 0  # and the next build takes the tombstones away
     assert table.insert(keys, keys, assume_unique=True).all() and builds == [True] * 3
-    assert (table.find(keys)[0] == keys).all() and table._storage.store.state.tombstones == 0
+    assert (table.find(keys)[0] == keys).all() and storage_of(table).store.state.tombstones == 0
     table.check()
     table.clear()
     assert table.insert(np.concatenate([keys[:3000], keys[:900]]), np.arange(3900, dtype=np.uint32)).sum() == 3000
@@ -271,7 +272,7 @@ def test_a_table_that_grows_is_built_from_the_old_one(
     held = np.concatenate([keys[-9000:-2000], keys[-1000:]])
     values, found = table.find(held)
     assert found.all() and (values == np.concatenate([numbers[-9000:-2000], numbers[-1000:]])).all()
-    assert built == [True] and len(table) == 8000 and table._storage.store.state.tombstones == 0
+    assert built == [True] and len(table) == 8000 and storage_of(table).store.state.tombstones == 0
     assert not table.contains(keys[-2000:-1000]).any()
     table.check()
     for at in range(0, 30_000, 5000):
@@ -390,9 +391,9 @@ def test_without_memory_for_claims_nothing_is_half_done(monkeypatch: pytest.Monk
 
     with monkeypatch.context() as context, pytest.raises(MemoryError):
         context.setattr(Workbench, "of", refuse)
-        table._update(keys, keys, Op.KEEP, unique=False, answers=False)
+        parts_of(table).updates.update("insert", keys, keys, Op.KEEP, unique=False, answers=False)
     assert len(table) == 0 == len(table.keys()) and not table.contains(keys).any()
-    table._update(keys, keys, Op.KEEP, unique=False, answers=False)
+    parts_of(table).updates.update("insert", keys, keys, Op.KEEP, unique=False, answers=False)
     assert len(table) == 4000
     table.check()
 

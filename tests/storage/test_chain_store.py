@@ -14,6 +14,7 @@ import pytest
 import warphash
 from support.cases import list_designs
 from support.engines import one_of_each
+from support.inside import parts_of, storage_of
 from support.refusals import refusing
 from support.types import Array
 from warphash import HashMap, MultiMap, TableFull
@@ -94,7 +95,7 @@ def is_whole(table: Any, *legal: Values) -> None:
     try:
         table.insert(fresh, fresh)
     except TableFull:
-        assert table._options["on_full"] == "raise"
+        assert parts_of(table).facts.options["on_full"] == "raise"
     else:
         assert table.erase(fresh).all()
     assert pairs(table) == now
@@ -246,14 +247,14 @@ def test_a_copy_has_memory_of_its_own() -> None:
         table = table_of(kind, "slab", "cpu", "grow")
         keys = batch_of(900)
         table.insert(keys, keys)
-        store = table._storage.store
+        store = storage_of(table).store
         kept, twin = pairs(table), store.copy()
-        table._storage.store = twin
+        storage_of(table).store = twin
         assert pairs(table) == kept and twin.size == store.size
         table.insert(keys + np.uint64(7000), keys)
         table.check()
         table.erase(keys)
-        table._storage.store = store
+        storage_of(table).store = store
         assert pairs(table) == kept
         table.check()
 
@@ -268,7 +269,7 @@ def test_erased_slots_are_bounded_behind_every_erase(
     n = 2500 if device == "emulated" else 12000
     table = HashMap("u4", "u4", design=design, device=device, capacity=n, on_full=on_full, seed=3)
     keys = rng.permutation(np.arange(10 * n, dtype="u4"))
-    store, memory = table._storage.store, set()
+    store, memory = storage_of(table).store, set()
     for number in range(8):
         batch = keys[number * n : number * n + n]
         table.insert(batch, batch)
@@ -287,7 +288,7 @@ def test_an_erase_of_all_keys_clears_the_table(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delattr(ChainArray, "pack")
     assert table.erase(keys).all()
     stats = table.stats()
-    assert (stats.size, stats.rebuilds, table._storage.store.tombstones) == (0, 0, 0)
+    assert (stats.size, stats.rebuilds, storage_of(table).store.tombstones) == (0, 0, 0)
     assert stats.nodes == stats.slots // 15
     assert table.insert(keys, keys).all()
     table.check()
@@ -301,7 +302,7 @@ def test_the_cheaper_way_frees_erased_slots(kept: int, moves: bool) -> None:
         table.insert(keys, keys)
         memory = table.nbytes
         table.erase(keys[kept:])
-        assert table._storage.store.tombstones == 0
+        assert storage_of(table).store.tombstones == 0
         assert table.stats().rebuilds == moves and table.nbytes == memory
         assert pairs(table) == {key: (key,) for key in range(kept)}
         table.check()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from support.inside import parts_of, storage_of
 from warphash import HashSet
 from warphash.storage.batch import Batch
 from warphash.storage.estimate import FEWEST_SKETCHED, estimate_new_keys
@@ -10,9 +11,9 @@ from warphash.storage.estimate import FEWEST_SKETCHED, estimate_new_keys
 
 def estimated(table: HashSet, keys: np.ndarray) -> int:
     """What the table's store estimates of these keys, as its engine has them."""
-    engine = table._engine
+    engine = parts_of(table).front.engine
     held = engine.from_host(keys)
-    return estimate_new_keys(table._storage.store, Batch(held.ptr, 0, len(keys)))
+    return estimate_new_keys(storage_of(table).store, Batch(held.ptr, 0, len(keys)))
 
 
 @pytest.mark.parametrize("device", ["cpu", "emulated"])

@@ -9,6 +9,7 @@ import pytest
 
 from support.engines import one_of_each
 from support.hashing import digest, first_buckets, subtable_buckets, universal
+from support.inside import storage_of
 from support.types import Array
 from warphash import HashMap, HashSet
 from warphash.storage.hash_constants import HASHES, PRIMES, inverse_of
@@ -32,7 +33,7 @@ def test_keys_lie_in_their_first_buckets(family: str, key_bytes: int, device: st
     options: dict[str, Any] = {"design": "bucketed_cuckoo", "slots_per_bucket": 8, "capacity": 5000}
     table = HashSet(keys.dtype, hash=family, device=device, seed=2, **options)
     assert table.insert(keys).all()
-    store = table._storage.store.array  # type: ignore[attr-defined]
+    store = storage_of(table).store.array  # type: ignore[attr-defined]
     slots = store.engine.to_host(store.table.slots, np.uint8, store.nbytes).view(keys.dtype)
     buckets = slots[: store.buckets * 8].reshape(store.buckets, 8)
     assert all(key in buckets[bucket] for key, bucket in zip(keys, first_buckets(store, keys), strict=True))
@@ -49,7 +50,7 @@ def test_wide_keys_lie_in_the_buckets_of_their_digests(
     keys = rows.view(f"V{key_bytes}").ravel()
     table = HashMap(keys.dtype, "u4", design="dynamic_cuckoo", hash=family, device=device, seed=2, capacity=100)
     assert table.insert(keys, np.arange(40, dtype="u4")).all()
-    store: Any = table._storage.store.array
+    store: Any = storage_of(table).store.array
     slots = store.spec.slots_per_bucket
     lines = [
         store.engine.to_host(subtable.memory.ptr, np.uint8, subtable.buckets * 128).reshape(-1, slots, key_bytes)

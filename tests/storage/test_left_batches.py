@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import warphash
+from support.inside import storage_of
 from warphash.designs import registry
 from warphash.runtime.abi import Flag
 from warphash.runtime.devices import engine_for
@@ -30,7 +31,7 @@ def table(design: str = "cuckoo", **options: Any) -> warphash.HashMap:
 
 
 def store_of(made: warphash.HashMap) -> BucketSlots:
-    store = made._storage.store
+    store = storage_of(made).store
     assert isinstance(store, BucketSlots)
     return store
 
@@ -94,7 +95,7 @@ def test_a_table_with_a_batch_that_was_left_is_freed_with_its_last_reference() -
 def test_tables_that_need_the_end_of_a_batch_wait(options: dict[str, Any], waits: list[int]) -> None:
     made = table(**options)
     made.insert(np.arange(N, dtype=np.uint64), np.zeros(N, np.uint32))
-    assert waits and not made._storage.store.pending
+    assert waits and not storage_of(made).store.pending
 
 
 def test_batches_that_need_their_outcome_wait(waits: list[int]) -> None:

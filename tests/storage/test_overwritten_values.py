@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from support.engines import one_of_each
+from support.inside import storage_of
 from support.passes import in_passes
 from support.refusals import refusing
 from support.types import Array
@@ -37,7 +38,7 @@ def filled(make: Callable[[], Any], held: int) -> Any:
     """A table of so many keys; None if already these found no slot."""
     table, old = make(), np.arange(1, held + 1, dtype=np.uint64)
     table.insert(old, old)
-    return table if len(table) == held and not table._storage.store.rebuilds else None
+    return table if len(table) == held and not storage_of(table).store.rebuilds else None
 
 
 def finds_no_slot(make: Callable[[], Any], held: int, batch: Array, verb: str) -> bool:
@@ -46,7 +47,7 @@ def finds_no_slot(make: Callable[[], Any], held: int, batch: Array, verb: str) -
     if table is None:
         return False
     VERBS[verb](table, batch)
-    return len(table) > held and table._storage.store.rebuilds > 0
+    return len(table) > held and storage_of(table).store.rebuilds > 0
 
 
 def check_refusals(make: Callable[[], Any], held: int, batch: Array, verb: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from support.cases import design_names, only
 from support.engines import one_of_each
+from support.inside import parts_of
 from warphash import HashMap, Operation
 from warphash.designs import registry
 from warphash.runtime.devices import engine_for
@@ -27,15 +28,15 @@ def use(table: Any, key: str) -> None:
     )
     values = values if key == "u8" else np.repeat(words, 5).view("V40")
     for part in np.array_split(np.arange(400), 3):
-        table.insert(keys[part], values[part], **({"scores": part.astype("f8")} if table._score else {}))
-    table.assign(keys[:9], values[:9], **({"scores": words[:9].astype("f8")} if table._score else {}))
+        table.insert(keys[part], values[part], **({"scores": part.astype("f8")} if parts_of(table).front.score else {}))
+    table.assign(keys[:9], values[:9], **({"scores": words[:9].astype("f8")} if parts_of(table).front.score else {}))
     table.find(keys)
     table.erase(keys[:300])
     table.shrink()
     table.copy().to_arrays()
     design = registry.get(table.design)
     mixes = "execute" in design.capabilities and (key == "u8" or design.layout.in_place)
-    if mixes and table._bound is None:
+    if mixes and parts_of(table).facts.bound is None:
         table.execute(np.full(9, Operation.FIND, "u1"), keys[:9], values[:9])
 
 

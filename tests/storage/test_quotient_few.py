@@ -10,6 +10,7 @@ import pytest
 
 from support.engines import missing, one_of_each
 from support.faults import at_each_allocation, at_each_line
+from support.inside import storage_of
 from support.quotients import FORMS, SLOTS, add, array_of, check_combined, entries, keys_with, launches, made, value_of
 from warphash.storage.batch import Batch
 from warphash.storage.quotient import array as quotient
@@ -18,7 +19,7 @@ DEVICES = one_of_each("emulated", "cuda")
 
 
 def store_of(table: Any) -> Any:
-    return table._storage.store
+    return storage_of(table).store
 
 
 def awaited(table: Any) -> int:
@@ -194,7 +195,7 @@ def test_pairs_that_find_no_slot_are_adopted(device: str, key: str, value: str |
         engine.from_host(value_of(twice, value)),
         engine.from_host(np.full(80, 9, np.uint8)),
     )
-    table._storage.update(Batch(at.ptr, values.ptr if value else 0, 80, flags=flags.ptr))
+    storage_of(table).update(Batch(at.ptr, values.ptr if value else 0, 80, flags=flags.ptr))
     for overwritten in (at, values):
         engine.fill(overwritten.ptr, 0xFF, overwritten.nbytes)
     assert awaited(table) == 80 and store_of(table).rebuilds == 0

@@ -9,6 +9,7 @@ import pytest
 
 from support.engines import missing, one_of_each
 from support.faults import all_faults, check_harmless, scenarios
+from support.inside import storage_of
 from support.passes import in_one_launch
 from support.quotients import FORMS, SLOTS, add, array_of, check_combined, entries, held_locks, launches, made, value_of
 from support.refusals import refusing
@@ -32,7 +33,7 @@ def test_keys_that_are_new_and_keys_that_are_there(
     device: str, key: str, value: str | None, slots: int, buckets: int
 ) -> None:
     table, is_large = made(key, value, slots * buckets, device), buckets > 1 << 18
-    assert table._storage.store.spec.slots_per_bucket == slots
+    assert storage_of(table).store.spec.slots_per_bucket == slots
     rng = np.random.default_rng(1)
     keys = np.unique(rng.integers(0, np.iinfo(key).max, 1300, key, endpoint=True))
     old, new = keys[::2], keys[1::2]

@@ -13,6 +13,7 @@ import pytest
 from support.engines import missing, one_of_each
 from support.faults import FAMILIES, VERBS, Repeating, all_faults, check_harmless, interrupts, scenarios
 from support.hashing import permuted
+from support.inside import storage_of
 from support.passes import in_passes
 from support.planting import planted
 from support.quotients import SLOTS, made, value_of
@@ -41,7 +42,7 @@ def with_ranges(key: str, value: str | None, ranges: int, device: str) -> Any:
     """The array of a table of so many ranges of four buckets."""
     small = SLOTS[key, value]
     each = small if ranges < 256 else {("u4", "u4"): 9, ("u4", None): 20, ("u4", "u8"): 5}.get((key, value), small)
-    array = made(key, value, each * 4 * ranges, device)._storage.store.array
+    array = storage_of(made(key, value, each * 4 * ranges, device)).store.array
     assert array.ranges == ranges
     return array
 
@@ -215,7 +216,7 @@ def test_a_batch_with_flags_builds_a_new_table(device: str, key: str, value: str
     pairs = [keys, np.arange(4000, dtype=value)] if value else [keys]
     with in_passes(64, one_pass):
         table = made(key, value, SLOTS[key, value] * 900, device, load_factor=0.7)
-        program, launched = table._storage.store.array.program, list[str]()
+        program, launched = storage_of(table).store.array.program, list[str]()
         run = program.run
         noted = lambda entry, *rest: (launched.append(entry), run(entry, *rest))  # noqa: E731
         with mock.patch.object(program, "run", noted):
@@ -264,7 +265,7 @@ def test_a_batch_in_passes_of_several_launches(device: str, monkeypatch: pytest.
 
 
 def test_the_share_of_a_block_that_counts() -> None:
-    spec = made("u4", "u4", 100, "cpu")._storage.store.array.spec
+    spec = storage_of(made("u4", "u4", 100, "cpu")).store.array.spec
     engine = mock.Mock(window_bytes=1, lanes=132 * 2048)
 
     def share(n: int) -> int:
@@ -283,7 +284,7 @@ class TestEmulated:
         launched: list[str] = []
         with in_passes(64):
             table = made("u4", "u4", 7000, "emulated")
-            array = table._storage.store.array
+            array = storage_of(table).store.array
             keys = np.arange(3000, dtype=np.uint32)
             rows = array.engine.from_host(keys)
             run = array.program.run
@@ -331,7 +332,7 @@ class TestEmulated:
     def test_without_any_memory_nothing_is_launched(self) -> None:
         with in_passes(64), mock.patch.object(route, "LAUNCH_ELEMENTS", 1000):
             table = made("u4", "u4", 7000, "emulated")
-            array = table._storage.store.array
+            array = storage_of(table).store.array
             rows = array.engine.from_host(np.arange(3000, dtype=np.uint32))
             with (
                 mock.patch.object(array.program, "run") as run,

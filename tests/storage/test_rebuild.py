@@ -8,6 +8,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from support.inside import parts_of, storage_of
 from support.refusals import held_memory
 from warphash import HashMap, TableFull
 from warphash.storage.buckets.array import BucketArray
@@ -22,7 +23,7 @@ def table_of(**options: Any) -> tuple[HashMap, BucketSlots]:
     options = {"design": "bucketed_cuckoo", "device": "cpu", "capacity": 100, "seed": 1, **options}
     table = HashMap("u8", "u8", **options)
     table.insert(KEYS, KEYS)
-    return table, table._storage.store
+    return table, storage_of(table).store
 
 
 def is_as_it_was(table: HashMap) -> None:
@@ -84,6 +85,6 @@ def test_a_store_that_failed_is_given_back_before_the_next_is_made() -> None:
         made.append(self.nbytes)
         return FAILED if len(made) < 5 else take_over(self, *given)
 
-    with held_memory(table._engine) as held, mock.patch.object(BucketArray, "take_over", taking_over):
+    with held_memory(parts_of(table).front.engine) as held, mock.patch.object(BucketArray, "take_over", taking_over):
         table.reserve(20_000)
     assert len(made) == 5 and held.peak < 2 * made[0]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from support.engines import missing, one_of_each
+from support.inside import storage_of
 from support.planting import planted
 from support.types import distinct_keys, special_keys
 from warphash import HashMap, TableFull
@@ -35,7 +36,7 @@ def some_keys(n: int) -> np.ndarray:
 
 def launches(table: HashMap, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The entries that a table launches from now on."""
-    program, names = table._storage.store.array.program, []
+    program, names = storage_of(table).store.array.program, []
     run = program.run
 
     def noted(entry: str, *rest: Any) -> None:

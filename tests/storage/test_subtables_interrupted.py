@@ -13,6 +13,7 @@ import pytest
 
 from support.engines import missing
 from support.faults import FAMILIES, VERBS, Scenario, Verb, interrupts, refusals
+from support.inside import storage_of
 from support.types import Array
 from warphash import HashMap, TableFull
 from warphash.designs.base import Design
@@ -71,13 +72,13 @@ class Crowded(Scenario):
     def call(self, table: Any) -> Any:
         if self.chain_limit is None:
             return self._called(table)
-        array = table._storage.store.array
+        array = storage_of(table).store.array
         usual, array.table.chain_limit = array.table.chain_limit, self.chain_limit
         try:
             with mock.patch.object(Design, "chain_limit", lambda design, slots: self.chain_limit):
                 return self._called(table)
         finally:
-            table._storage.store.array.table.chain_limit = usual
+            storage_of(table).store.array.table.chain_limit = usual
 
     def _called(self, table: Any) -> Any:
         answer = super().call(table)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from support.engines import missing, one_of_each
+from support.inside import storage_of
 from warphash import HashMap, Operation
 from warphash.runtime.devices import engine_for
 from warphash.storage.tickets import slot_need, sweep
@@ -66,7 +67,7 @@ def test_every_verb_behind_a_bus(
         capacity=9,
         ticket_bits=ticket_bits,
     )
-    assert isinstance(table._storage.store.array.program, SweepingProgram)  # type: ignore[attr-defined]
+    assert isinstance(storage_of(table).store.array.program, SweepingProgram)  # type: ignore[attr-defined]
     expected: dict[int, int] = {}
 
     def holds() -> None:
@@ -115,7 +116,7 @@ def test_every_verb_behind_a_bus(
 def test_an_engine_in_the_memory_of_the_host_has_no_bus() -> None:
     for device in [device for device in ("cpu", "emulated") if not missing(device)]:
         table: Any = HashMap("u8", "u8", design="stadium", memory="host", device=device)
-        assert not isinstance(table._storage.store.array.program, SweepingProgram)
+        assert not isinstance(storage_of(table).store.array.program, SweepingProgram)
 
 
 @pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
@@ -157,7 +158,7 @@ def test_a_table_whose_addresses_are_at_hand_goes_one_by_one(monkeypatch: pytest
     engine = engine_for("emulated")
     monkeypatch.setattr(engine, "shares_host_memory", False)
     table: Any = HashMap("u8", "u8", design="stadium", memory="host", device="emulated", capacity=2000)
-    program = table._storage.store.array.program
+    program = storage_of(table).store.array.program
     nbytes = program._slots.nbytes
     assert program._way(1 << 20, 1 << 20) == "sweep"  # the copy of few bytes takes no time
     monkeypatch.setattr(sweep, "_COPY_BYTES_PER_S", 1e-9)
@@ -184,7 +185,7 @@ def test_a_sample_tells_how_many_elements_need_a_slot(
     keys = np.arange(500, dtype=np.uint64)
     table: Any = HashMap("u8", "u8", design="stadium", memory="host", device="emulated", capacity=2000)
     table.insert(keys, keys)
-    slots_nbytes = table._storage.store.array.slots * 16
+    slots_nbytes = storage_of(table).store.array.slots * 16
     monkeypatch.setattr(sweep, "_NEAR_BYTES", 1)
     monkeypatch.setattr(sweep, "_REACH_BYTES", 1)
     monkeypatch.setattr(sweep, "_ROUND_S", 0)

@@ -24,6 +24,7 @@ import numpy as np
 import pytest
 
 from support.engines import ENGINES, missing, one_of_each
+from support.inside import storage_of
 from warphash import (
     CorruptFile,
     DtypeError,
@@ -1183,7 +1184,7 @@ def test_a_forked_child_does_not_undo_an_update_of_its_parent(tmp_path: Path, mo
     table = HashMap("u8", "u8", design="stadium", memory=path, device="cpu", capacity=100, on_full="raise")
     keys = np.arange(100, dtype=np.uint64)
     table.insert(keys, keys)
-    array: Any = type(table._storage.store.state.array)  # type: ignore[attr-defined]
+    array: Any = type(storage_of(table).store.state.array)  # type: ignore[attr-defined]
     original = array.update
 
     def update(self: Any, *args: Any, **options: Any) -> Any:
@@ -1214,7 +1215,7 @@ def test_an_emptied_slot_is_not_booked_again_before_a_rebuild(tmp_path: Path) ->
         table: Any = HashMap.open(path, device="cpu")
         before = pairs_of(table)
         if planted:
-            table._storage.store.array.table.keeps_emptied = 0
+            storage_of(table).store.array.table.keeps_emptied = 0
         table.erase(keys[:400])
         table.insert(keys[1000:1100] + np.uint64(5000), keys[:100])
         abandon(table)

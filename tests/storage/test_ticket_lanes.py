@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from support.engines import missing
+from support.inside import storage_of
 from warphash import HashMap
 from warphash.runtime.cuda.cache import NUMBERS_SUFFIX, CubinCache
 from warphash.storage.tickets.lanes import DEFAULT_THRESHOLD, Lanes, collaborating
@@ -50,7 +51,7 @@ def test_a_batch_is_cut_where_its_new_keys_reach_the_threshold() -> None:
 @pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u8", "u8"), ("V24", "V40")])
 def test_the_procedure_fills_tables_chunk_by_chunk(key: str, value: str) -> None:
     table = HashMap(key, value, design="stadium", device="cpu", capacity=10)
-    made = time_chunks(table._storage.store.array, 5000, 0.9, rounds=1)
+    made = time_chunks(storage_of(table).store.array, 5000, 0.9, rounds=1)
     assert len(made.load_factors) == 50 and made.load_factors[-1] == pytest.approx(0.9 * 0.99, rel=0.01)
     assert (made.stash > 0).all() and (made.clstash > 0).all()
     assert len(table) == 0
@@ -58,7 +59,7 @@ def test_the_procedure_fills_tables_chunk_by_chunk(key: str, value: str) -> None
 
 def test_a_device_without_warps_keeps_no_number() -> None:
     table = HashMap("u4", "u4", design="stadium", device="cpu", capacity=10)
-    array = table._storage.store.array
+    array = storage_of(table).store.array
     assert 0 <= calibrate(array, 5000) <= NEVER
     assert array.engine.recall(collaborating(array.spec)) is None
     assert array._lanes.below is array._lanes.above
@@ -78,9 +79,9 @@ def test_numbers_lie_beside_the_kernels_and_are_no_kernels(tmp_path: Path) -> No
 def test_a_gpu_keeps_the_measured_threshold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARPHASH_CACHE_DIR", str(tmp_path))
     table = HashMap("u8", "u8", design="stadium", device="cuda", capacity=10)
-    array = table._storage.store.array
+    array = storage_of(table).store.array
     threshold = calibrate(array, 1 << 22)
     array.engine._numbers.clear()
     again = HashMap("u8", "u8", design="stadium", device="cuda", capacity=10)
-    assert again._storage.store.array._lanes.threshold == threshold
+    assert storage_of(again).store.array._lanes.threshold == threshold
     array.engine.remember(collaborating(array.spec), DEFAULT_THRESHOLD)

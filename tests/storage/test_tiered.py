@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.inside import parts_of, storage_of
 from support.types import Array
 from warphash import HashMap, HashSet, ParameterError, PathError, TableFull
 from warphash.storage.tiered import home
@@ -27,14 +28,14 @@ def tiered(device: str, write: str, **options: Any) -> Any:
 
 
 def cache_of(table: Any) -> Cache:
-    cache: Cache = table._storage._tiers.cache
+    cache: Cache = storage_of(table)._tiers.cache
     return cache
 
 
 def cached_keys(table: Any) -> set[int]:
     """The keys that are in the cache."""
     cache = cache_of(table)
-    engine, n = table._engine, cache.size
+    engine, n = parts_of(table).front.engine, cache.size
     keys = engine.allocate(max(1, 8 * n))
     assert cache.storage.scan(n, keys.ptr, 0, None) == n
     return set(engine.to_host(keys.ptr, np.uint64, n).tolist())
@@ -106,7 +107,7 @@ def test_values_that_changed_in_the_cache_come_home_with_a_flush(device: str) ->
     table.insert(keys, keys)
     warmed(table, keys)
     table.assign(keys, keys + 100)
-    at_home_lie = table._storage._tiers.home.storage
+    at_home_lie = storage_of(table)._tiers.home.storage
 
     def at_home() -> list[int]:
         values, flags = np.empty(50, np.uint64), np.empty(50, np.uint8)

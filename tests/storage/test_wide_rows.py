@@ -14,6 +14,7 @@ import pytest
 from support.cases import design_names
 from support.engines import one_of_each
 from support.faults import Interrupt
+from support.inside import storage_of
 from support.refusals import refusing
 from support.types import Array, as_bytes
 from warphash import HashMap, TableFull
@@ -44,7 +45,7 @@ def table_of(n: int, design: str = "bucketed_cuckoo", device: str = "cpu", **opt
 
 
 def rows_of(table: Any) -> WideRows:
-    backing = table._storage
+    backing = storage_of(table)
     assert isinstance(backing, WideRows)
     return backing
 
@@ -293,7 +294,7 @@ def test_the_first_call_behind_an_interrupt_may_be_an_update(verb: str, every: i
     for number in count(1, every):
         table = table_of(0, "cuckoo", capacity=200, load_factor=0.6)
         for some in (np.arange(90), ids):
-            table._storage.store.array.table.chain_limit = 1  # many are displaced
+            storage_of(table).store.array.table.chain_limit = 1  # many are displaced
             interrupt = Interrupt(number if some is ids else 0, re.compile("storage/buckets/"))
             sys.settrace(interrupt)
             try:

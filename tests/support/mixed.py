@@ -9,6 +9,7 @@ import numpy as np
 
 from support.cases import Case, MultiCase
 from support.histories import ABSENT, UNPLACED, State, explains, explains_bag, explains_queue, wrong_keys
+from support.inside import storage_of
 from support.multi_model import MultiModel
 from support.types import Array, as_bytes, as_type, row_bytes
 from warphash import Operation, TableFull
@@ -60,7 +61,7 @@ class Recorder:
 
     def _answers(self, operations: Array, keys: Array, values: Array | None) -> tuple[Array | None, Array]:
         """The answers of a batch. If the batch does not fit, they are read from the engine's memory."""
-        store, of_failed = self.table._storage.store, []
+        store, of_failed = storage_of(self.table).store, []
         whole = store.execute
 
         def execute(batch: MixedBatch, stream: Any) -> None:
@@ -90,7 +91,7 @@ class Recorder:
 
     def _rows_at(self, words: int, n: int) -> Array:
         """``n`` values that lie in the engine's memory, as a store keeps them."""
-        array, dtype = self.table._storage.store.array, self.case.value_dtype
+        array, dtype = storage_of(self.table).store.array, self.case.value_dtype
         width = array.spec.value_word_bytes
         raw = array.engine.to_host(words, np.uint8, n * width).reshape(n, width)
         return as_type(raw[:, : row_bytes(dtype)], dtype)

@@ -8,6 +8,7 @@ from unittest import mock
 import numpy as np
 
 from support.hashing import MIXER
+from support.inside import storage_of
 from support.types import Array
 from warphash import HashMap, HashSet
 
@@ -59,7 +60,7 @@ def value_of(keys: Any, value: Any) -> Any:
 
 
 def array_of(table: Any) -> Any:
-    return table._storage.store.array
+    return storage_of(table).store.array
 
 
 def add(table: Any, keys: Any, **options: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from support.inside import storage_of
 from warphash import HashMap
 from warphash.storage.subtables.array import SubtableArray
 
@@ -15,8 +16,8 @@ def table_of(device: str, key: Any = "u8", value: Any = "u8", **options: Any) ->
 
 
 def store_of(table: Any) -> SubtableArray:
-    table._storage.store.finish()
-    store = table._storage.store.array
+    storage_of(table).store.finish()
+    store = storage_of(table).store.array
     assert isinstance(store, SubtableArray)
     return store
 

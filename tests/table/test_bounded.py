@@ -16,6 +16,7 @@ import pytest
 import warphash
 from support.cases import ONE_OF_EACH_FAMILY, Case, design_names, is_map, only, rare
 from support.engines import one_of_each
+from support.inside import storage_of
 from support.refusals import held_memory
 from support.types import Array
 from warphash import DtypeError, HashMap, HashSet, MultiMap, ParameterError, UnsupportedVerb
@@ -329,13 +330,13 @@ def test_a_batch_far_longer_than_the_bound_goes_in_pieces(device: str, evict: st
     with mock.patch.object(bounded_rows, "LEAST_PIECE", 16):
         made = Bounded(device=device, evict=evict)
         most = [0]
-        scan = type(made.table._storage.inner).scan
+        scan = type(storage_of(made.table).inner).scan
 
         def noted(storage: Any, room: int, *rest: Any, **options: Any) -> int:
             most[0] = max(most[0], room)
             return int(scan(storage, room, *rest, **options))
 
-        with mock.patch.object(type(made.table._storage.inner), "scan", noted):
+        with mock.patch.object(type(storage_of(made.table).inner), "scan", noted):
             added = made.insert(np.arange(1000))
         assert added.all() and most[0] == 100 + 25
         held = made.ids()
@@ -371,12 +372,12 @@ def test_held_values_and_answers_of_a_long_batch() -> None:
 def test_a_table_larger_than_its_bound_after_a_refusal_is_within_it_after_the_next_update() -> None:
     made = Bounded(evict="fifo")
     made.insert(np.arange(100))
-    with mock.patch.object(type(made.table._storage), "least", side_effect=MemoryError("none left")):
+    with mock.patch.object(type(storage_of(made.table)), "least", side_effect=MemoryError("none left")):
         made.insert(np.arange(100, 150))  # the batch is in; nothing could leave
     assert made.ids() == [*range(150)]
     twin = made.table.copy()
     with (
-        mock.patch.object(type(made.table._storage), "least", side_effect=MemoryError("none left")),
+        mock.patch.object(type(storage_of(made.table)), "least", side_effect=MemoryError("none left")),
         pytest.raises(MemoryError),
     ):
         made.insert(np.arange(150, 160))

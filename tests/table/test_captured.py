@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.inside import parts_of, storage_of
 from warphash import CaptureError, HashMap, HashSet, MultiMap, Operation
 from warphash.arrays.library import ArrayView
 from warphash.arrays.view import view
@@ -45,7 +46,7 @@ def test_lookups_are_captured_until_the_table_moves(design: str) -> None:
     values, found = table.find(captured([100, 7, 199]), default=-1)
     assert values.tolist() == [200, -1, 398] and found.tolist() == [True, False, True]
     assert table.contains(captured([150, 201])).tolist() == [True, False]
-    assert len(table._captures) == 1, "captures of one and the same memory are kept once"
+    assert len(parts_of(table).lookups.captures.kept) == 1, "captures of one and the same memory are kept once"
     if "assign" in registry.get(design).capabilities:
         table.assign(np.arange(150, 250), np.zeros(100, np.int64))
         assert table.captures_are_current()
@@ -53,16 +54,16 @@ def test_lookups_are_captured_until_the_table_moves(design: str) -> None:
         table.reserve(100_000)
         assert not table.captures_are_current()
     table.close()
-    assert table._captures == []
+    assert parts_of(table).lookups.captures.kept == []
 
 
 def test_the_memory_of_a_graph_stays() -> None:
     table = made()
-    old = table._storage.store.state.array
+    old = storage_of(table).store.state.array
     table.find(captured(KEYS))
-    kept = table._captures[0].memory
+    kept = parts_of(table).lookups.captures.kept[0].memory
     table.reserve(100_000)
-    assert table._storage.store.state.array is not old
+    assert storage_of(table).store.state.array is not old
     assert kept.table.slots == old.table.slots
     assert kept is not old, "an array that moves its memory by itself must not take that of the graph along"
 
@@ -128,7 +129,7 @@ def test_tables_of_which_no_lookup_is_captured(options: dict[str, Any], message:
 
 def test_an_update_that_nobody_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     table = made()
-    monkeypatch.setattr(type(table._storage.store), "pending", True)
+    monkeypatch.setattr(type(storage_of(table).store), "pending", True)
     with pytest.raises(CaptureError, match=r"under way\. Call len\(table\)"):
         table.contains(captured(KEYS))
 
@@ -147,4 +148,4 @@ def test_keys_that_need_working_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         table = HashSet.from_arrays(KEYS.astype(dtype), device="cpu")
         with pytest.raises(CaptureError, match=r"no working memory: only keys and values .* of 4 or 8 bytes"):
             table.contains(captured(KEYS.astype(dtype)))
-        assert table._captures == []
+        assert parts_of(table).lookups.captures.kept == []

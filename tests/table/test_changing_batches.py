@@ -23,6 +23,7 @@ from warphash.arrays.strings import StringArray
 from warphash.arrays.transfer import Transfer
 from warphash.designs import registry
 from warphash.runtime.cpu import _CpuProgram
+from warphash.table.updates import Updates
 
 N = 10_000
 WIDTHS = {
@@ -260,8 +261,8 @@ def test_a_refused_copy_leaves_the_table_as_it_was(monkeypatch: pytest.MonkeyPat
     def refuse(*_: Any) -> Any:
         raise MemoryError
 
-    for copies in ("private", "private_pairs"):
-        monkeypatch.setattr(Transfer, copies, refuse)
+    for part, copies in ((Transfer, "private"), (Updates, "_private_pairs")):
+        monkeypatch.setattr(part, copies, refuse)
     for verb in (lambda: table.insert([100], [1]), lambda: table.erase(np.arange(9)), lambda: table.assign([1], [5])):
         with pytest.raises(MemoryError):
             verb()
@@ -410,7 +411,7 @@ k, stop = np.zeros(n, keys), []
 v = np.zeros(n, values)
 table = wh.HashMap(keys, values, design=design, device="cpu", seed=1)
 verbs = {"insert": (k, v), "assign": (k, v), "upsert": (k, v, "max"), "erase": (k,), "find": (k,)}
-have = [verb for verb in verbs if verb in table._design.capabilities]
+have = [verb for verb in verbs if verb in table._parts.facts.design.capabilities]
 
 def write():
     random = np.random.default_rng(1)

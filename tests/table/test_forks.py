@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.inside import parts_of
 from warphash import HashMap, HashSet, MultiMap, ProcessError
 from warphash.storage.uninterrupted import uninterrupted
 from warphash.table import locks
@@ -173,7 +174,7 @@ def test_a_call_that_does_not_end(side: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(locks, "LONGEST_FORK_WAIT_S", 0.1)
     table = HashMap.from_arrays(KEYS, KEYS, device="cpu")
     other = HashMap.from_arrays(KEYS, KEYS, device="cpu")
-    inside = Inside(getattr(table._lock, side))
+    inside = Inside(getattr(parts_of(table).guarded.lock, side))
 
     def refusals() -> list[bool]:
         calls = (lambda: table.find(KEYS), lambda: table.insert(NEW, NEW), lambda: len(table), table.keys, table.check)

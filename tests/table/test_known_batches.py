@@ -12,13 +12,16 @@ import numpy as np
 import pytest
 
 from support.engines import missing
+from support.inside import parts_of, storage_of
 from warphash import HashMap, HashSet, TableFull, WarphashError
 from warphash.arrays.library import ELSEWHERE, KnownArrays
 from warphash.runtime.cuda import _streams  # type: ignore[attr-defined]
 from warphash.storage.lookup import NO_FIELDS
 from warphash.storage.word_rows import WordRows
-from warphash.table.base import PRESENCE, BaseTable
-from warphash.table.known_batches import known_lookups, known_updates
+from warphash.table.front import PRESENCE
+from warphash.table.known_batches import KnownLookups, known_lookups, known_updates
+from warphash.table.lookups import Lookups
+from warphash.table.updates import Updates
 
 PLACES = (0, 8, 16, 24, 32, 40)
 """Of words in a batch of five."""
@@ -157,7 +160,7 @@ def test_tables_of_host_memory_have_none() -> None:
     table = HashMap.from_arrays(np.arange(9), np.arange(9), device="cpu")
     for _ in range(2):
         assert table.find(np.arange(9))[1].all() and not table.assign(np.arange(9), np.arange(9)).any()
-    assert not any(table._lookups.values()) and not any(table._updates.values())
+    assert not any(parts_of(table).lookups.known.values()) and not any(parts_of(table).updates.known.values())
 
 
 @pytest.mark.parametrize(("dtype", "known_to"), [("i2", (False, True)), ("i4", (True, True)), ("S4", (True, True))])
@@ -167,10 +170,40 @@ def test_which_types_of_keys_are_known(dtype: str, known_to: tuple[bool, bool]) 
     of_type = lambda view, dtype: KnownArrays(Array, (), ("data", "ptr"), lambda: 0)  # noqa: E731
     library = SimpleNamespace(known=of_type, maker=lambda view, dtype: Array)
     seen: Any = SimpleNamespace(library=library)
-    with mock.patch.object(table, "_engine", SimpleNamespace(compiled=_streams)):
-        lookups = known_lookups(table, Array, seen, table._value, PRESENCE)
-        updates = known_updates(table, Array, [seen, seen], PRESENCE)
+    front = parts_of(table).front
+    with mock.patch.object(front, "engine", SimpleNamespace(compiled=_streams)):
+        lookups = known_lookups(front, storage_of(table), Array, seen, front.value, PRESENCE)
+        updates = known_updates(front, Array, [seen, seen], PRESENCE)
     assert (lookups is not None, updates is not None) == known_to
+
+
+def test_a_known_lookup_goes_to_its_launch() -> None:
+    """With the storage, the default as a word, and what was seen; -1 sends it the usual way."""
+    table = HashMap.from_arrays(np.arange(9), np.arange(9), device="cpu")
+    keys, made, launched = np.arange(3), (np.full(3, 5), np.ones(3, bool), 3), []
+
+    def launch(storage: Any, absent: int, seen: Any) -> int:
+        launched.append((storage, absent, seen))
+        return 0 if len(launched) == 1 else -1
+
+    known = KnownLookups(lambda given: made if given is keys else None, launch)
+    parts_of(table).lookups.known[np.ndarray, True] = known
+    assert table.find(keys, default=-2)[0] is made[0]
+    assert launched == [(storage_of(table), (1 << 64) - 2, made)]
+    assert table.find(keys)[0].tolist() == [0, 1, 2] and len(launched) == 2
+    assert table.find(keys + 1)[0].tolist() == [1, 2, 3] and len(launched) == 2
+
+
+@pytest.mark.parametrize("has_values", [True, False])
+def test_a_known_update_is_not_seen_again(has_values: bool) -> None:
+    table: Any = HashMap("i8", "i8", device="cpu") if has_values else HashSet("i8", device="cpu")
+    keys, added = np.arange(5), np.zeros(5, bool)
+    given = (keys, keys) if has_values else (keys,)
+    at = [array.ctypes.data for array in given]
+    parts_of(table).updates.known[np.ndarray] = lambda *arrays: (added, 5, None, *at, added.ctypes.data)
+    with mock.patch.object(Updates, "view_pairs") as went:
+        assert table.insert(*given) is added and added.all()
+    assert not went.called and table.contains(keys).all() and len(table) == 5
 
 
 # ---- on a GPU
@@ -185,7 +218,7 @@ def on_host(array: Any) -> Any:
 
 def usual_way(table: Any) -> Any:
     """A mock of the usual way of a lookup, which counts how often a lookup goes there."""
-    return mock.patch.object(BaseTable, "_find", autospec=True, side_effect=BaseTable._find)
+    return mock.patch.object(Lookups, "find", autospec=True, side_effect=Lookups.find)
 
 
 @pytest.mark.cuda
@@ -228,14 +261,14 @@ class TestOnGpu:
             host = rng.integers(0, 15_000, n).astype(key)
             values = (host % 100).astype(value or "u1")
             given = [arrays_of(library, host), *([arrays_of(library, values)] if value else [])]
-            with mock.patch.object(BaseTable, "_view_pairs", autospec=True, side_effect=BaseTable._view_pairs) as went:
+            with mock.patch.object(Updates, "view_pairs", autospec=True, side_effect=Updates.view_pairs) as went:
                 added = table.insert(*given)
             assert type(added) is type(given[0]) and went.call_count == (n == 1)
             assert sorted(host[on_host(added)].tolist()) == sorted(set(host.tolist()) - set(expected))
             expected |= dict.fromkeys(host.tolist(), 0)
             assert len(table) == len(expected)
             if value:
-                with mock.patch.object(BaseTable, "_view_pairs") as went:
+                with mock.patch.object(Updates, "view_pairs") as went:
                     assert not on_host(table.assign(*given)).any()
                     assert not on_host(table.upsert(*given, "max")).any()
                 assert not went.called and (on_host(table.find(given[0])[0]) == values).all()
@@ -351,4 +384,4 @@ class TestOnGpu:
             assert on_host(members.contains(keys)).all() and not on_host(members.contains(keys + 1000)).any()
             assert (on_host(bounded.find(keys)[0]) == host).all()
             assert not on_host(bounded.assign(keys, keys)).any() and not on_host(members.insert(keys)).any()
-        assert not any(bounded._lookups.values())
+        assert not any(parts_of(bounded).lookups.known.values())

@@ -10,6 +10,7 @@ import pytest
 
 from support.cases import ONE_OF_EACH_FAMILY, design_names, list_designs
 from support.engines import one_of_each
+from support.inside import parts_of, storage_of
 from support.verbs import World, call, public
 from warphash import HashMap
 from warphash.runtime.devices import engine_for
@@ -86,8 +87,8 @@ def test_verbs_called_for_long_take_no_more_memory(
 @pytest.mark.parametrize("design", ["cuckoo", "iceberg"])
 def test_an_update_keeps_no_large_scratch_memory(monkeypatch: pytest.MonkeyPatch, design: str, device: str) -> None:
     table = HashMap("u4", "u4", design=design, device=device, capacity=500, seed=1)
-    held = Held(monkeypatch, table._engine)
-    table._storage.store.array._workbench.kept_bytes = 0  # so these few keys are many
+    held = Held(monkeypatch, parts_of(table).front.engine)
+    storage_of(table).store.array._workbench.kept_bytes = 0  # so these few keys are many
     keys = np.arange(200, dtype="u4")
     assert table.insert(keys, keys).all() and not table.insert(keys, keys).any()
     assert held.nbytes == 0

@@ -12,6 +12,7 @@ import pytest
 from support.cases import design_names
 from support.engines import missing
 from support.faults import FAMILIES, SOME, VERBS, Scenario, refusals, scenarios
+from support.inside import parts_of
 from warphash import HashMap, TableFull
 
 DESIGNS = [name for name in design_names() if name != "dynamic_cuckoo"]
@@ -47,7 +48,7 @@ def test_no_memory_leaves_the_table_as_it_was(
     """All allocations fail from the first one on, then from the second, until there are as many as are needed."""
     table = HashMap(key, "u8", capacity=64, design=design, device="cpu", seed=3)
     table.insert(keys_of(HELD, key), HELD.astype("u8"))
-    engine = table._engine
+    engine = parts_of(table).front.engine
     allocate, left = engine.allocate, [0]
 
     def scarce(*given: Any) -> Any:

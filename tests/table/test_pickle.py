@@ -19,6 +19,7 @@ import pytest
 
 import warphash
 from support.cases import ONE_OF_EACH_FAMILY, Case, MultiCase, design_names
+from support.inside import parts_of
 from support.model import Model
 from support.multi_model import MultiModel
 from warphash import DeviceError, EngineUnavailable, HashMap, HashSet, MultiMap, Operation, SlabAllocator, TableFull
@@ -54,7 +55,8 @@ FEW = ("copy", "deepcopy", "protocol 2", "out of band")
 
 def options_of(table: Any) -> dict[str, Any]:
     """All that a table was made with, but its capacity, which rounding and growth may raise."""
-    described = {name: value for name, value in table._typed_description().items() if name != "capacity"}
+    options = parts_of(table).copies.typed_description_locked()
+    described = {name: value for name, value in options.items() if name != "capacity"}
     return {**described, "device": table.device, "class": type(table)}
 
 
@@ -294,7 +296,7 @@ def test_weak_references() -> None:
 def from_elsewhere(monkeypatch: pytest.MonkeyPatch) -> bytes:
     """A pickle of a table on a GPU that is not there."""
     table = HashMap.from_arrays(KEYS, VALUES, device="cpu")
-    monkeypatch.setattr(table, "_device", "cuda:99")
+    monkeypatch.setattr(parts_of(table).front, "device", "cuda:99")
     return pickle.dumps(table)
 
 

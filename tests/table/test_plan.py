@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from support.engines import one_of_each
+from support.inside import parts_of, storage_of
 from support.walk import walk
 from warphash import (
     CaptureError,
@@ -161,11 +162,12 @@ def test_a_call_sees_no_array() -> None:
         "assign": walk(lambda: plan.assign(KEYS, KEYS, added=found)),
     }
     ordinary = {"find": walk(lambda: table.find(KEYS)), "assign": walk(lambda: table.assign(KEYS, KEYS))}
+    flags = {"find": 0, "assign": 3}  # steps: nobody else may write to flags in use, so they are made, and copied
     for verb, seen in rooms.items():
         functions = [(step.file, step.function.rpartition(".")[2]) for step in seen.steps]
         assert not {name for _, name in functions} & {"see", "view", "empty"}, str(seen)
         assert ("table/locks.py", {"find": "read", "assign": "write"}[verb]) in functions
-        assert len(seen.steps) <= len(ordinary[verb].steps)
+        assert len(seen.steps) - flags[verb] <= len(ordinary[verb].steps)
 
 
 @pytest.mark.parametrize("device", one_of_each("emulated"))
@@ -409,7 +411,7 @@ def test_a_closed_table() -> None:
 def test_an_interrupted_update_is_ended_first() -> None:
     """As before a find of the table: a lookup of the plan takes the lock alone, and has the update recovered."""
     table = made()
-    plan, store = table.plan(N), table._storage.store
+    plan, store = table.plan(N), storage_of(table).store
     recovered = []
     store.recovery.step = recovered.append
     assert plan.contains(KEYS).all() and len(recovered) == 1 and store.recovery.step is None
@@ -435,7 +437,7 @@ def test_a_captured_lookup(is_direct: bool) -> None:
         plan._stream, keys = (lambda: CAPTURED), KEYS + 50
     values, found = plan.find(keys, default=-1)
     assert found.sum() == plan.contains(keys).sum() == 50 and values[0] == 100 and values[-1] == -1
-    assert len(table._captures) == 1 and table.captures_are_current()
+    assert len(parts_of(table).lookups.captures.kept) == 1 and table.captures_are_current()
     for update in (plan.insert, plan.assign):
         with pytest.raises(CaptureError, match="only find and contains"):
             update(keys, KEYS)

@@ -17,6 +17,7 @@ import pytest
 import warphash
 from support.cases import design_names
 from support.faults import faulty_call
+from support.inside import storage_of
 from warphash import (
     CorruptFile,
     DeviceError,
@@ -98,9 +99,9 @@ def test_strings_that_are_no_keys_are_forgotten() -> None:
         table.insert(keys)
         table.erase(keys[:-2])
     assert set(table) == {f"{turn} {n}" for turn in range(20) for n in (98, 99)}
-    assert table._storage.strings.used < 400
+    assert storage_of(table).strings.used < 400
     table.shrink()
-    assert table._storage.strings.used == len(table) == 40
+    assert storage_of(table).strings.used == len(table) == 40
     table.check()
     table.clear()
     assert len(table) == 0 and list(table) == [] and not table.contains(["0 98"]).any()
@@ -170,7 +171,7 @@ class TestMultiMap:
         assert found.tolist() == [0, model["a"][0], 0] and done.tolist() == [True, True, False]
         table.erase_all(KEYS)
         table.shrink()
-        assert table._storage.strings.used == 1 and list(table.items()) == [("new", 3)]
+        assert storage_of(table).strings.used == 1 and list(table.items()) == [("new", 3)]
 
     def test_copies_keep_the_order_of_values(self, tmp_path: Path) -> None:
         table, model = self.filled()

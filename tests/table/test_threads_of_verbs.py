@@ -14,6 +14,7 @@ import pytest
 
 from support.cases import design_names, list_designs
 from support.engines import one_of_each
+from support.inside import parts_of
 from support.verbs import CONSTANT, DERIVED, KINDS, THREADS, VERBS, World, call, has, public
 from warphash import HashMap, MultiMap
 from warphash.table.locks import ReadWriteLock
@@ -160,7 +161,7 @@ def test_a_verb_takes_the_lock_once(monkeypatch: pytest.MonkeyPatch, kind: str, 
     """So nobody can change the table in its midst."""
     lock, seen = _Counted(), list[int]()
     world = World(kind, "slab" if has("slab", verb) else "dynamic_cuckoo", size=40)
-    world.table._lock = lock
+    parts_of(world.table).guarded.lock = lock
     of = next(vars(each)[verb] for each in KINDS[kind].__mro__ if verb in vars(each))
 
     def counted(*given: Any, **options: Any) -> Any:
@@ -223,7 +224,7 @@ def test_a_clearing_that_was_put_off_is_done_once(monkeypatch: pytest.MonkeyPatc
     keys = np.arange(1 << 10, dtype=np.uint32)
     table.insert(keys, keys)
     table.clear()
-    engine, filled, inside = table._engine, [], threading.Event()
+    engine, filled, inside = parts_of(table).front.engine, [], threading.Event()
     original = engine.fill
 
     def fill(*given: Any) -> None:

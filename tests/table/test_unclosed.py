@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from support.engines import ENGINES, one_of_each
+from support.inside import parts_of, storage_of
 from warphash import HashMap, HashSet
 from warphash.runtime.devices import engine_for
 from warphash.table import unclosed
@@ -72,7 +73,7 @@ def test_a_table_that_is_collected(tmp_path: Path, kind: str, device: str) -> No
     path = tmp_path / "table"
     table = MAKERS[kind](path, device)
     fill(table)
-    storage = weakref.ref(table._storage)
+    storage = weakref.ref(storage_of(table))
     with pytest.warns(ResourceWarning, match=r"unclosed table in .*table.*close\(\)"):
         del table
         gc.collect()
@@ -165,10 +166,8 @@ def test_a_thread_that_stays_in_a_call_does_not_hang_the_end(tmp_path: Path, mon
     path = tmp_path / "table"
     table = MAKERS["map"](path, "cpu")
     inside, leave = threading.Event(), threading.Event()
-    lock, fill_later = (
-        table._lock,
-        threading.Thread(target=lambda lock: lock.write(lambda: (inside.set(), leave.wait(60))), args=[table._lock]),
-    )
+    lock = parts_of(table).guarded.lock
+    fill_later = threading.Thread(target=lambda: lock.write(lambda: (inside.set(), leave.wait(60))))
     fill_later.start()
     inside.wait()
     with pytest.warns(RuntimeWarning, match="another thread"):
@@ -183,7 +182,7 @@ def test_a_thread_that_stays_in_a_call_does_not_hang_the_end(tmp_path: Path, mon
 
 def assign_interrupted(table: Any, keys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stop an update behind its kernels, before it is counted."""
-    array = type(table._storage.store.array)
+    array = type(storage_of(table).store.array)
     original = array.update
 
     def update(self: Any, *args: Any, **options: Any) -> Any:
@@ -193,7 +192,7 @@ def assign_interrupted(table: Any, keys: Any, monkeypatch: pytest.MonkeyPatch) -
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(array, "update", update)
         table.assign(keys, keys)
-    assert table._storage.store.pending
+    assert storage_of(table).store.pending
 
 
 @pytest.mark.parametrize("fits", [True, False])
@@ -233,7 +232,7 @@ ENDS = {
     "thread": "import threading\nthreading.Thread(target=lambda: m.insert(KEYS, KEYS)).start()",
     "child": (
         "m.insert(KEYS, KEYS)\npid = os.fork()\nif pid == 0: sys.exit(0)\n"
-        "os.waitpid(pid, 0); assert m._storage.store.is_committed is False"
+        "os.waitpid(pid, 0); assert m._parts.guarded.storage.store.is_committed is False"
     ),
     "worker": (
         "m.close(); os.unlink({path!r})\nimport multiprocessing\n"

@@ -25,7 +25,7 @@ from .plain_types import Part, pair_of_types, parts, plain
 from .row_names import Names, RowNames, is_row_of_frame, named_rows, names_of, names_of_one, with_names
 from .view import known_libraries, view, view_array
 
-__all__ = ["Column", "known_names", "read_only"]
+__all__ = ["Column", "known_names", "read_only", "view_pair"]
 
 MAX_KEY_BYTES = 128
 
@@ -122,7 +122,10 @@ class Column:
         library, names = known_libraries.get(type(array)), None
         if library is None:
             array, names = self._plain(array)
-        seen = view(array, self.dtype) if library is None else library.see(array)
+        return self._of_seen(view(array, self.dtype) if library is None else library.see(array), names, array, what)
+
+    def _of_seen(self, seen: ArrayView, names: Names | None, array: Any, what: str) -> ArrayView:
+        """As `view`, of an array that was seen, and of the names of the items of its rows."""
         if seen.dtype != self.dtype:
             given = seen
             seen, fits = self._cast(given, array, what)
@@ -295,6 +298,19 @@ class Column:
     def numpy(self) -> np.dtype[Any]:
         """The type of a row as one NumPy type, with the shape in it."""
         return np.dtype((self.dtype, self.shape)) if self.shape else self.dtype
+
+
+def view_pair(keys: Column, values: Column, given_keys: Any, given_values: Any) -> tuple[ArrayView, ArrayView]:
+    """See the keys and the values of a batch, each as `Column.view` does."""
+    library = known_libraries.get(type(given_keys))
+    if library is None or type(keys) is not Column or known_libraries.get(type(given_values)) is not library:
+        return keys.view(given_keys, "keys"), values.view(given_values, "values")
+    seen, beside = library.see(given_keys), library.see(given_values)
+    if seen.dtype != keys.dtype or keys.shape or len(seen.shape) != 1:
+        seen = keys._of_seen(seen, None, given_keys, "keys")
+    if beside.dtype != values.dtype or values.shape or len(beside.shape) != 1:
+        beside = values._of_seen(beside, None, given_values, "values")
+    return seen, beside
 
 
 def known_names(columns: Sequence[Column | None]) -> list[Names | None]:

@@ -68,21 +68,6 @@ class Transfer:
             ctypes.memmove(address, at, nbytes)
         return address, made
 
-    def private_pairs(
-        self, keys: int, key_bytes: int, values: int, value_bytes: int
-    ) -> tuple[int, int, npt.NDArray[np.uint8]]:
-        """As `private`, of keys and values at once: the addresses of both, and the keys, which keep the memory.
-
-        ``values`` is 0 without values.
-        """
-        first = key_bytes + 15 & -16
-        made = np.empty(first + value_bytes, np.uint8)
-        address = address_of(made)
-        self._engine.copy(address, keys, key_bytes)
-        if values:
-            self._engine.copy(address + first, values, value_bytes)
-        return address, values and address + first, made[:key_bytes]
-
     def private_view(self, view: ArrayView) -> ArrayView:
         """The array, if it is on a GPU; otherwise a view of a `private` copy, for verbs that launch several kernels."""
         if view.host is None:

@@ -37,7 +37,7 @@ from ..errors import CorruptFile, DtypeError, is_lack_of_room
 from ..storage.bounded.bound import EVICT, RANKED_ROWS
 from .copies import TableContents
 
-__all__ = ["header_of", "names_in", "read", "table_of", "write"]
+__all__ = ["header_of", "read", "table_of", "write"]
 
 _MAGIC = b"warphsh1"
 _DIGEST_BYTES = 32
@@ -293,11 +293,6 @@ def _short(value: Any) -> str:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"the header holds {name}, which is no JSON")
-
-
-def names_in(known: Sequence[Sequence[Any] | None]) -> list[list[Any] | None] | None:
-    """Names of items of rows of keys, and of values, as a description has them; None if there are none."""
-    return None if not any(known) else [None if names is None else list(names) for names in known]
 
 
 def _described_names(names: list[Any] | None) -> Any:

@@ -11,15 +11,14 @@ them. The table keeps the memory that graphs may read, so that a stale graph ans
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..arrays.dlpack import LEGACY_STREAM
 from ..errors import CaptureError
+from ..storage.rows import Rows
+from .facts import Facts
 
-if TYPE_CHECKING:
-    from .base import BaseTable
-
-__all__ = ["NEVER", "Capture", "are_current", "look_up", "refuse"]
+__all__ = ["NEVER", "Capture", "Captures", "refuse"]
 
 NEVER = (None, LEGACY_STREAM)
 """Streams that CUDA does not capture, and of which the driver need not be asked: that of arrays in host memory, and the
@@ -51,46 +50,67 @@ def refuse(engine: Any, stream: int) -> None:
         )
 
 
-def look_up(table: BaseTable, keys: int, n: int, values: int, found: int, absent: bytes, stream: int | None) -> None:
-    """Launch the kernel of a lookup into a graph, with arguments as of `Rows.find`. The caller holds the lock.
+class Captures:
+    """The lookups of a table that CUDA graphs have captured. Its caller holds the table's lock.
 
-    Raises
-    ------
-    CaptureError
-        If a graph cannot repeat a find of this table.
+    Parameters
+    ----------
+    facts
+        Of the table.
+
+    Attributes
+    ----------
+    kept
+        One capture for each state of the table that graphs read. The caller empties it when the table is closed.
     """
-    if reason := _reason_against(table):
-        raise CaptureError(f"a find of this table cannot be captured in a CUDA graph: {reason}")
-    try:
-        table._storage.find(keys, n, values, found, absent, stream)
-    except CaptureError as error:
-        raise CaptureError(
-            f"{error}: only keys and values that lie in the slots as they are can be captured, such as those of 4 or "
-            "8 bytes"
-        ) from None
-    made = _capture_of(table)
-    if all(made.arguments != known.arguments for known in table._captures):
-        table._captures.append(made)
+
+    __slots__ = ("_facts", "kept")
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self.kept: list[Capture] = []
+
+    def look_up(
+        self, storage: Rows, keys: int, n: int, values: int, found: int, absent: bytes, stream: int | None
+    ) -> None:
+        """Launch the kernel of a lookup into a graph, with arguments as of `Rows.find`.
+
+        Raises
+        ------
+        CaptureError
+            If a graph cannot repeat a find of this table.
+        """
+        if reason := self._reason_against(storage):
+            raise CaptureError(f"a find of this table cannot be captured in a CUDA graph: {reason}")
+        try:
+            storage.find(keys, n, values, found, absent, stream)
+        except CaptureError as error:
+            raise CaptureError(
+                f"{error}: only keys and values that lie in the slots as they are can be captured, such as those of 4 "
+                "or 8 bytes"
+            ) from None
+        made = _capture_of(storage)
+        if all(made.arguments != known.arguments for known in self.kept):
+            self.kept.append(made)
+
+    def are_current(self, storage: Rows) -> bool:
+        """Whether all graphs read what a find would read now."""
+        return all(known.arguments == _capture_of(storage).arguments for known in self.kept)
+
+    def _reason_against(self, storage: Rows) -> str | None:
+        """Why a graph cannot repeat a find of the table, with the mend."""
+        facts = self._facts
+        if facts.bound is not None:
+            return "it counts as a use of its keys, which decides who leaves. Make the table without max_size"
+        if facts.memory != "device":
+            return f"the host takes part, as pairs lie in {str(facts.memory)!r}. Make the table with memory='device'"
+        if facts.design.layout.keeps_duplicates and facts.options["on_full"] == "grow":
+            return "its lists may grow into memory that the graph does not know. Make the table with on_full='raise'"
+        if storage.store.pending:
+            return "an update is under way. Call len(table) before the capture"
+        return None
 
 
-def are_current(table: BaseTable) -> bool:
-    """Whether all graphs read what a find would read now. The caller holds the table's lock."""
-    return all(known.arguments == _capture_of(table).arguments for known in table._captures)
-
-
-def _capture_of(table: BaseTable) -> Capture:
-    array = table._storage.store.state.array
+def _capture_of(storage: Rows) -> Capture:
+    array: Any = storage.store.state.array
     return Capture(copy.copy(array), bytes(array.table))
-
-
-def _reason_against(table: BaseTable) -> str | None:
-    """Why a graph cannot repeat a find of a table, with the mend."""
-    if table._bound is not None:
-        return "it counts as a use of its keys, which decides who leaves. Make the table without max_size"
-    if table._memory != "device":
-        return f"the host takes part, as pairs lie in {str(table._memory)!r}. Make the table with memory='device'"
-    if table._design.layout.keeps_duplicates and table._options["on_full"] == "grow":
-        return "its lists may grow into memory that the graph does not know. Make the table with on_full='raise'"
-    if table._storage.store.pending:
-        return "an update is under way. Call len(table) before the capture"
-    return None

@@ -1,33 +1,27 @@
-"""Tables made of other tables: of a description, and the pairs that go with it."""
+"""Tables made of other tables: a description, and the pairs that go with it."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence, Sized
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays.view import view
+from ..arrays.row_type import known_names
 from ..errors import CorruptFile, DtypeError, ParameterError, ShapeError, TableFull
+from .facts import Facts
+from .front import Front
+from .guarded import Guarded
 from .options import integer
+from .scans import Scans
 
-if TYPE_CHECKING:
-    from .base import BaseTable
+__all__ = ["Copies", "TableContents", "loaded", "names_in", "with_options", "with_room"]
 
-__all__ = [
-    "TableContents",
-    "give_state",
-    "have_same_names",
-    "in_order_of",
-    "like",
-    "loaded",
-    "rebuilt",
-    "replaced",
-    "same_order",
-]
-
-AnyTable = TypeVar("AnyTable", bound="BaseTable")
+T = TypeVar("T")
+S = TypeVar("S", bound=Sized)
 
 
 class TableContents(NamedTuple):
@@ -52,48 +46,83 @@ _HOPELESS = 16
 """A table with this many times the room that its keys need is not too small, whatever is wrong."""
 
 
-def rebuilt(kind: type[AnyTable], held: TableContents, device: str | None, *, unique: bool = True) -> AnyTable:
-    """A table of a description, with pairs; of keys that repeat, one pair each, or in a `MultiMap` all in their order.
+class Copies:
+    """What copies, pickles and files of a table are made of."""
+
+    __slots__ = ("_facts", "_front", "_guarded", "_scans")
+
+    def __init__(self, facts: Facts, front: Front, guarded: Guarded, scans: Scans) -> None:
+        self._facts, self._front, self._guarded, self._scans = facts, front, guarded, scans
+
+    @property
+    def names(self) -> list[list[Any] | None] | None:
+        """The names of the items of rows of keys, and of values, as far as the table knows any."""
+        return names_in(known_names((self._front.key, self._front.value)))
+
+    def description_locked(self) -> dict[str, Any]:
+        """The options of the table."""
+        facts, score = self._facts, self._front.score
+        return {
+            "kind": facts.kind,
+            "capacity": self._guarded.storage.store.capacity,
+            "design": facts.design.name,
+            "parameters": facts.parameters,
+            "load_factor": facts.load_factor,
+            "load_bounds": facts.load_bounds,
+            "seed": facts.seed,
+            "max_size": facts.bound and facts.bound.max_size,
+            "evict": facts.bound and facts.bound.evict,
+            "score": score and score.dtype.name,
+            "memory": None if isinstance(facts.memory, Path) else facts.memory,  # a copy does not lie in the file
+            "names": self.names,
+            **facts.options,
+        }
+
+    def typed_description_locked(self) -> dict[str, Any]:
+        """The options of the table, and its types: all that a table like this one is made of."""
+        key, value = self._front.key, self._front.value
+        return {**self.description_locked(), "key": key.numpy, "value": value and value.numpy}
+
+    def contents(self) -> TableContents:
+        """The description and all pairs, of one moment."""
+        return self._guarded.settled(self._contents_locked, self.typed_description_locked)
+
+    def contents_for_file(self) -> TableContents:
+        """As `contents`; a file has the types of the arrays."""
+        return self._guarded.settled(self._contents_locked, self.description_locked)
+
+    def _contents_locked(self, describe: Callable[[], dict[str, Any]]) -> TableContents:
+        return TableContents(describe(), *self._scans.on_host_locked(ranks=True))
+
+
+def names_in(known: Sequence[Sequence[Any] | None]) -> list[list[Any] | None] | None:
+    """Names of items of rows of keys, and of values, as a description has them; None if there are none."""
+    return None if not any(known) else [None if names is None else list(names) for names in known]
+
+
+def with_room(make: Callable[[int], T], held: TableContents) -> T:
+    """The table that ``make`` makes of the contents, for a capacity.
 
     Larger than described if the pairs do not fit: a table that raises when it is full can hold more keys than its
     capacity, if its hash constants and the order of its batches happened to allow that. Smaller if there is no memory
     for the capacity, and the table may grow.
-
-    Parameters
-    ----------
-    unique
-        The keys differ from each other.
     """
-    description, keys, values, ranks = held
-    n, capacity = keys.shape[0], max(1, description["capacity"])
+    n, capacity = held.keys.shape[0], max(1, held.description["capacity"])
     while True:
         try:
-            table = kind._made(description, device, capacity)
-            table._fill(keys, values, None if ranks is None else view(ranks), unique=unique)
-            if ranks is not None:
-                table._bounded.policy.resume(int(ranks.max(initial=0)))
+            return make(capacity)
         except MemoryError:
-            if capacity <= max(1, n) or description["on_full"] != "grow":
+            if capacity <= max(1, n) or held.description["on_full"] != "grow":
                 raise
             capacity = max(1, n)
         except TableFull:
             if capacity > _HOPELESS * n:
                 raise
             capacity = max(n, capacity + capacity // 8 + 1)
-        else:
-            return table
 
 
-def like(table: AnyTable, description: dict[str, Any], keys: Any, values: Any, *, unique: bool = True) -> AnyTable:
-    """A table with other pairs, on the same device, with the attributes of a subclass."""
-    made = rebuilt(type(table), TableContents(description, keys, values), table.device, unique=unique)
-    give_state(made, table.__getstate__())
-    made._like = table._like
-    return made
-
-
-def replaced(table: AnyTable, held: TableContents, changes: dict[str, Any]) -> AnyTable:
-    """A table with the same pairs and other options.
+def with_options(held: TableContents, changes: dict[str, Any]) -> TableContents:
+    """The same pairs, and a description with other options.
 
     Keys keep their ranks if the same policy says which keys leave, and the scores are of the same type.
     """
@@ -117,7 +146,6 @@ def replaced(table: AnyTable, held: TableContents, changes: dict[str, Any]) -> A
         description |= {"parameters": {}, "load_factor": None, "memory": None}
     if "capacity" in changes:
         changes["capacity"] = integer("capacity", changes["capacity"], 0)
-    device = changes.pop("device", table.device)
     options = {
         name: changes.pop(name) for name in description.keys() - {"kind", "parameters", "names"} if name in changes
     }
@@ -128,20 +156,11 @@ def replaced(table: AnyTable, held: TableContents, changes: dict[str, Any]) -> A
                 "the keys have no scores of this type: make a table with from_arrays, and give scores="
             )
         ranks = None
-    made = rebuilt(type(table), TableContents(description, keys, values, ranks), device)
-    give_state(made, table.__getstate__())
-    if made.device == table.device:
-        made._like = table._like
-    return made
+    return TableContents(description, keys, values, ranks)
 
 
-def loaded(
-    kind: type[AnyTable],
-    path: str | os.PathLike[str],
-    held: TableContents,
-    device: str | None,
-) -> AnyTable:
-    """The table that a file describes.
+def loaded(path: str | os.PathLike[str], held: TableContents, make: Callable[[], S]) -> S:
+    """The table that a file describes, and ``make`` makes.
 
     Raises
     ------
@@ -149,65 +168,10 @@ def loaded(
         If no table could have been saved so.
     """
     try:
-        table = rebuilt(kind, held, device, unique=False)
+        table = make()
     except (DtypeError, ParameterError, ShapeError, TableFull) as error:
         raise CorruptFile(f"{os.fspath(path)} describes no table that could be saved: {error}") from None
-    most = len(held.keys) if table._bound is None else table._bound.max_size
+    most = held.description.get("max_size") or len(held.keys)
     if len(table) != min(most, n := len(held.keys)):
         raise CorruptFile(f"{os.fspath(path)} repeats {n - len(table):,} of its {n:,} keys")
     return table
-
-
-def same_order(left: BaseTable, right: BaseTable) -> bool:
-    """Whether the items of rows come in one order in both tables, as far as they have names.
-
-    Raises
-    ------
-    DtypeError
-        If the names are others.
-    """
-    return all(order is None for order in _orders(left, right))
-
-
-def have_same_names(left: BaseTable, right: BaseTable) -> bool:
-    """Whether the items of rows have the same names in both tables, in any order, or have none in one of them."""
-    try:
-        _orders(left, right)
-    except DtypeError:
-        return False
-    return True
-
-
-def in_order_of(left: BaseTable, right: BaseTable, keys: Any, values: Any) -> tuple[Any, Any]:
-    """Keys and values of the right table, in host memory, with the items of rows in the order of the left one.
-
-    Raises
-    ------
-    DtypeError
-        If the names are others, or the rows of keys may be null.
-    """
-    made = []
-    for rows, order in zip((keys, values), _orders(left, right), strict=True):
-        if order is not None and not isinstance(rows, np.ndarray):
-            raise DtypeError(
-                "rows with nulls among them go together only if their columns come in one order: make one of the "
-                "tables anew, from a frame with the columns of the other"
-            )
-        made.append(rows if order is None else np.ascontiguousarray(rows[:, order]))
-    return made[0], made[1]
-
-
-def _orders(left: BaseTable, right: BaseTable) -> list[list[int] | None]:
-    """For keys and for values: which items of the right table's rows the items of the left table's rows are."""
-    orders: list[list[int] | None] = []
-    for what in ("keys", "values"):
-        ours, theirs = (table._key if what == "keys" else table._value for table in (left, right))
-        given = None if ours is None or theirs is None else theirs.names.known
-        orders.append(None if ours is None or given is None else ours.names.order(given, f"{what} of the other table"))
-    return orders
-
-
-def give_state(table: BaseTable, state: Any) -> None:
-    """Set the attributes that a caller keeps in a table."""
-    if state is not None:
-        table.__setstate__(state)

@@ -13,6 +13,7 @@ from ..arrays.row_names import Names
 from ..arrays.row_type import Column, known_names
 from ..storage.tickets.table_file import check_describable
 from . import archive
+from .copies import names_in
 
 __all__ = ["FileCommit"]
 
@@ -47,5 +48,5 @@ class FileCommit:
     def _header(self, names: Sequence[Names | None]) -> dict[str, Any]:
         columns = [column for column in self.columns if column is not None]
         rows: list[npt.NDArray[Any]] = [np.empty((0, *column.shape), column.dtype) for column in columns]
-        now = {**self.description, "names": archive.names_in(names)}
+        now = {**self.description, "names": names_in(names)}
         return archive.header_of(now, rows)

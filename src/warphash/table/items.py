@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator
 from typing import Any, Generic, Never, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays.cast import Fits
-from ..arrays.exact import item_at
-from ..arrays.library import ArrayView
 from ..arrays.row_type import Column, read_only
-from ..arrays.view import view, view_array
+from ..arrays.view import view
 from .array_types import A, K, Like, V
 from .base import BaseTable
 
@@ -32,8 +28,9 @@ class PairTable(BaseTable[K], Generic[K, V]):
 
     @property
     def _values(self) -> Column:
-        assert self._value is not None
-        return self._value
+        value = self._parts.front.value
+        assert value is not None
+        return value
 
     @overload
     def values(self: PairTable[Any, Never], *, like: None = None) -> Any: ...
@@ -50,7 +47,7 @@ class PairTable(BaseTable[K], Generic[K, V]):
     def values(self, *, like: Any = None) -> Any:
         """All values, in the order of `keys` if nothing changed between. ``like`` is as for `keys`."""
         self._need("values")
-        return self._read_all(like, self._values)[0]
+        return self._parts.scans.read(like, self._values)[0]
 
     def items(self) -> ItemsView[K, V]:
         """All pairs, as those of a dict: a view with a length, whose every iteration is a snapshot of the table.
@@ -86,39 +83,18 @@ class PairTable(BaseTable[K], Generic[K, V]):
         ``like`` is as for `keys`: it says of which library both arrays are, and where.
         """
         self._need("to_arrays")
-        keys, values = self._read_all(like, self._key, self._values)
+        parts = self._parts
+        keys, values = parts.scans.read(like, *parts.front.stored)
         return keys, values
-
-    def _raise_missing(self, keys: ArrayView, found: ArrayView, fits: Fits = None, given: Any = None) -> None:
-        """Raise `KeyError` unless all keys are there: naming the first that is not, and counting the others.
-
-        Parameters
-        ----------
-        fits, given
-            Which keys the key type represents; and what the caller gave, if there are others.
-        """
-        there = self._transfer.on_host(found)
-        if not there.all():
-            missing = np.flatnonzero(~there)
-            first = self._shown(keys, fits, given, int(missing[0]))
-            others = f", and {len(missing) - 1:,} more keys that are not there" if len(missing) > 1 else ""
-            raise KeyError(f"{first}{others}")
-
-    def _shown(self, keys: ArrayView, fits: Fits, given: Any, number: int) -> str:
-        """One key of a batch, in a message."""
-        if fits is None or fits[number]:
-            return self._key.shown(self._transfer.on_host(keys)[number])
-        row, array = self._key.shape, view_array(given)
-        if array is not None:
-            return str(self._transfer.on_host(array).reshape(-1, *row)[number])
-        return str(item_at(given, number, math.prod(row), self._key.dtype))
 
     def _values_of(self, key: Any) -> npt.NDArray[Any]:
         """The values of one key, in host memory."""
-        seen = self._view_one(key)
+        front, column = self._parts.front, self._values
+        seen = front.one_key(key)
         if seen is None:
-            return np.empty(0, self._values.dtype)
-        values, found = (self._transfer.on_host(view(made)) for made in self._look_up(seen, self._values, 0))
+            return np.empty(0, column.dtype)
+        made = self._parts.lookups.look_up("find", seen, column, 0)
+        values, found = (front.on_host(view(each)) for each in made)
         held: npt.NDArray[Any] = values[found]
         return held
 

@@ -14,15 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from ctypes import sizeof
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..arrays.library import MAX_ROWS, ArrayView
 from ..arrays.row_type import Column
 from ..storage.batch_order import lookups
+from ..storage.rows import Rows
 from ..storage.word_rows import WordRows
-
-if TYPE_CHECKING:
-    from .base import BaseTable
+from .front import Front
 
 __all__ = ["KnownLookups", "See", "known_lookups", "known_updates"]
 
@@ -48,7 +47,7 @@ class KnownLookups(NamedTuple):
 
 
 def known_lookups(
-    table: BaseTable[Any], kind: type, keys: ArrayView, values: Column | None, found: Column
+    front: Front, storage: Rows, kind: type, keys: ArrayView, values: Column | None, found: Column
 ) -> KnownLookups | None:
     """The compiled lookups of arrays like ``keys``; None for arrays, tables and engines that have none.
 
@@ -59,22 +58,21 @@ def known_lookups(
     values, found
         Of the arrays of the answer: ``values`` is None if only presence is asked for.
     """
-    storage = table._storage
     if type(storage) is not WordRows or storage.key_slack < 0:  # keys are narrower than words
         return None
     if not storage.answers_words(is_value=values is not None):
         return None
     most = lookups.FEWEST_PARTITIONED
-    see = _see(table, kind, [keys], [table._key], [values, found], storage.key_slack, most)
+    see = _see(front, kind, [keys], [front.key], [values, found], storage.key_slack, most)
     if see is None:
         return None
     batch = storage.store.state.array.batch_type
     fields = batch.n, batch.keys, batch.out_values, batch.out_flags, batch.default_value
     places = (*(field.offset for field in fields), sizeof(batch))
-    return KnownLookups(see, table._engine.compiled.Find(WordRows, WordRows.loaded_find, places).launch)
+    return KnownLookups(see, front.engine.compiled.Find(WordRows, WordRows.loaded_find, places).launch)
 
 
-def known_updates(table: BaseTable[Any], kind: type, pairs: Sequence[ArrayView], added: Column) -> See | None:
+def known_updates(front: Front, kind: type, pairs: Sequence[ArrayView], added: Column) -> See | None:
     """How compiled code sees batches for an update in arrays like ``pairs``; None where it does not.
 
     Parameters
@@ -86,14 +84,13 @@ def known_updates(table: BaseTable[Any], kind: type, pairs: Sequence[ArrayView],
     added
         Of the array of the answer.
     """
-    if table._score is not None:
+    if front.score is not None:
         return None
-    columns = [table._key, *([] if table._value is None else [table._value])]
-    return _see(table, kind, pairs, columns, [added], 0, MAX_ROWS + 1)
+    return _see(front, kind, pairs, front.stored, [added], 0, MAX_ROWS + 1)
 
 
 def _see(
-    table: BaseTable[Any],
+    front: Front,
     kind: type,
     given: Sequence[ArrayView],
     columns: Sequence[Any],
@@ -113,7 +110,7 @@ def _see(
         A batch has fewer elements.
     """
     library: Any = given[0].library
-    compiled = getattr(table._engine, "compiled", None)
+    compiled = getattr(front.engine, "compiled", None)
     if compiled is None or not hasattr(library, "known") or any(view.library is not library for view in given):
         return None
     if any(type(column) is not Column or column.shape for column in [*columns, *filter(None, made)]):

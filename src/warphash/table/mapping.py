@@ -1,12 +1,12 @@
-"""What a `HashMap` does as a dict does: a value or a default, pop, setdefault, update, and equality.
+"""What a `HashMap` does as a dict does: a value or a default, pop, update, and equality.
 
-Each function takes one key or a batch of keys, as ``m[keys]`` does: what has the shape of a key is one key.
+`get` and `pop` take one key or a batch of keys, as ``m[keys]`` does: what has the shape of a key is one key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -16,21 +16,21 @@ from ..arrays.view import view
 from ..errors import DtypeError, ParameterError
 from ..runtime.abi import Op
 from ..storage import selection
-from . import copies, set_algebra
-from .base import BaseTable
+from ..storage.rows import Rows
+from .front import BOOL
+from .parts import Parts
+from .set_algebra import Side
 
-if TYPE_CHECKING:
-    from .maps import HashMap
-
-__all__ = ["MISSING", "get", "pop", "same_pairs", "setdefault", "update"]
+__all__ = ["MISSING", "columns_of", "get", "pop", "same_pairs", "update"]
 
 MISSING: Any = object()
 """Stands for a default that the caller did not give."""
 
 
-def get(table: HashMap, keys: Any, default: Any) -> Any:
+def get(parts: Parts, keys: Any, default: Any) -> Any:
     """The value of one key, or ``default``; or the values of a batch, with ``default`` for absent keys."""
-    one, seen, fits = table._one_or_many(keys)
+    front, look_up = parts.front, parts.lookups.look_up
+    one, seen, fits = front.one_or_many(keys)
     if one and fits is not None:
         return default
     if not one:
@@ -39,99 +39,95 @@ def get(table: HashMap, keys: Any, default: Any) -> Any:
                 "a batch needs a default that the value type has, and None is no such value: give one, as in "
                 "get(keys, 0); find(keys) also says which keys are there"
             )
-        return table._look_up(Sought(seen, fits), table._values, default)[0]
-    values, found = table._look_up(Sought(seen, None), table._values, 0)
-    return values[0] if table._transfer.on_host(view(found))[0] else default
+        return look_up("find", Sought(seen, fits), front.value, default)[0]
+    values, found = look_up("find", Sought(seen, None), front.value, 0)
+    return values[0] if front.on_host(view(found))[0] else default
 
 
-def pop(table: HashMap, keys: Any, default: Any) -> Any:
+def pop(parts: Parts, keys: Any, default: Any) -> Any:
     """Erase keys, and return their values."""
-    one, given, fits = table._one_or_many(keys)
+    front, guarded, column = parts.front, parts.guarded, parts.front.value
+    assert column is not None
+    one, given, fits = front.one_or_many(keys)
     if fits is not None and default is MISSING:
-        table._raise_missing(given, view(fits), fits, keys)
+        front.raise_missing(given, view(fits), fits, keys)
     if one and fits is not None:
         return default
     # The keys that are found are the keys that are erased.
-    seen = table._transfer.private_view(given if fits is None else chosen(given, fits))
-    column, library, rows = table._values, seen.library, seen.shape[:1]
+    seen = front.transfer.private_view(given if fits is None else chosen(given, fits))
+    library, rows = seen.library, seen.shape[:1]
     absent = column.default(0 if one or default is MISSING else default)
-    values = library.empty(seen, rows + column.shape, column.dtype, table._engine)
-    found, erased = (library.empty(seen, rows, np.dtype(np.bool_), table._engine) for _ in range(2))
+    values = library.empty(seen, rows + column.shape, column.dtype, front.engine)
+    found, erased = (library.empty(seen, rows, BOOL, front.engine) for _ in range(2))
 
     def body(n: int, at: list[int], to: list[int]) -> None:
-        table._storage.find(at[0], n, to[0], to[1], absent, seen.stream)
+        guarded.storage.find(at[0], n, to[0], to[1], absent, seen.stream)
 
     def pop_locked() -> None:
-        table._run(body, [seen], [values, found], seen.stream)
+        front.run(body, [seen], [values, found], seen.stream)
         if default is MISSING:
-            table._raise_missing(seen, found)
-        table._answer_locked(seen, erased, table._storage.erase)
+            front.raise_missing(seen, found)
+        parts.lookups.answer_locked(seen, erased, guarded.storage.erase)
 
-    table._alone(pop_locked)
-    if one and default is not MISSING and not table._transfer.on_host(found)[0]:
+    guarded.alone(pop_locked)
+    if one and default is not MISSING and not front.on_host(found)[0]:
         return default
-    held = column.exported(values if fits is None else table._spread(given, fits, values, absent))
+    held = column.exported(values if fits is None else front.spread(given, fits, values, absent))
     return held[0] if one else held
 
 
-def setdefault(table: HashMap, keys: Any, values: Any) -> Any:
-    """Add absent keys, and return the value that each key has now."""
-    one = table._key.see(keys).shape == table._key.shape
-    held, _ = table.find_or_insert(keys, values)
-    return held[0] if one else held
-
-
-def update(table: HashMap, other: Any) -> None:
-    """Assign all pairs of another table, of a mapping, or of an iterable of pairs."""
-    if isinstance(other, BaseTable):
-        _update_from_table(table, other)
-        return
-    pairs: Iterable[Any] = other.items() if hasattr(other, "items") else other
-    columns = list(zip(*pairs, strict=True))
+def columns_of(pairs: Any) -> tuple[list[Any], list[Any]] | None:
+    """Keys and values of a mapping, or of an iterable of pairs; None if there are none."""
+    rows: Iterable[Any] = pairs.items() if hasattr(pairs, "items") else pairs
+    columns = list(zip(*rows, strict=True))
     if not columns:
-        return
+        return None
     if len(columns) != 2:
         raise ParameterError(
             f"update takes a mapping or pairs, got rows of {len(columns)}: for two arrays, call assign(keys, values)"
         )
-    keys, values = map(list, columns)
-    if isinstance(other, Mapping):
-        table.assign(keys, values)
-    else:  # of equal keys, the last one wins, as in a dict
-        table.upsert(keys, values, "last")
+    return list(columns[0]), list(columns[1])
 
 
-def _update_from_table(table: HashMap, other: Any) -> None:
+def update(parts: Parts, other: Parts) -> None:
     """Assign all pairs of another table: on the device, if both are there."""
-    types = table.key_dtype, table.value_dtype
-    if other._multi or other._value is None or (other.key_dtype, other.value_dtype) != types:
-        raise DtypeError(f"update takes a HashMap of {types[0]} and {types[1]}, got {other!r}: convert its to_arrays()")
-    if other is table:
+    front, theirs, scans = parts.front, other.front, other.scans
+    assert front.value is not None
+    types = front.key.numpy, front.value.numpy
+    if other.facts.is_multi or theirs.value is None or (theirs.key.numpy, theirs.value.numpy) != types:
+        shown = other.guarded.settled(other.figures.repr_locked)
+        raise DtypeError(f"update takes a HashMap of {types[0]} and {types[1]}, got {shown}: convert its to_arrays()")
+    if other is parts:
         return
-    columns = [other._key, other._values]
-    if not copies.same_order(table, other):
-        keys, values = copies.in_order_of(table, other, *other.to_arrays(like="numpy"))
-    elif other.device == table.device:
-        keys, values = other._settled(other._owned_columns_locked, ENGINE_MEMORY, other.device, columns)
+    if not front.has_order_of(theirs):
+        keys, values = front.ordered(theirs, *scans.read("numpy", *theirs.stored))
+    elif theirs.device == front.device:
+        keys, values = other.guarded.settled(scans.owned_columns_locked, ENGINE_MEMORY, theirs.device, theirs.stored)
     else:
-        keys, values = other.to_arrays(like="numpy")
-    table._learn_names(other._names)
-    table._note_kind_of(other)
-    table._update(keys, values, Op.REPLACE, answers=False)
+        keys, values = scans.read("numpy", *theirs.stored)
+    front.learn_names(other.copies.names)
+    front.note_kind_of(theirs)
+    parts.updates.update("assign", keys, values, Op.REPLACE, answers=False)
 
 
-def same_pairs(left: set_algebra.Side, right: set_algebra.Side) -> bool:
+def same_pairs(left: Side, right: Side) -> bool:
     """Whether two maps have the same keys, each with an equal value. Values are compared by ``==``, in host memory."""
     if left.size != right.size:
         return False
-    ours, theirs = left.table, right.table
-    assert ours._value is not None and theirs._value is not None
-    keys, values = ours._scanned_locked(ENGINE_MEMORY, ours.device, [ours._key, ours._value])
-    n, column, engine = keys.rows, theirs._value, theirs._engine
+    ours, theirs = left.parts.front, right.parts.front
+    assert theirs.value is not None
+    keys, values = left.parts.scans.scanned_locked(ENGINE_MEMORY, ours.device, ours.stored)
+    n, column, engine = keys.rows, theirs.value, theirs.engine
     others = ENGINE_MEMORY.empty(keys, (n, *column.shape), column.dtype, engine)
-    found = ENGINE_MEMORY.empty(keys, (n,), np.dtype(np.bool_), engine)
-    theirs._unused_storage.find(keys.ptr, n, others.ptr, found.ptr, bytes(column.nbytes), None)
+    found = ENGINE_MEMORY.empty(keys, (n,), BOOL, engine)
+    _unused(right.parts).find(keys.ptr, n, others.ptr, found.ptr, bytes(column.nbytes), None)
     if selection.count(engine, found, n) < n:
         return False
-    on_host = ours._transfer.on_host
-    return np.array_equal(on_host(values), on_host(others))
+    return np.array_equal(ours.on_host(values), ours.on_host(others))
+
+
+def _unused(parts: Parts) -> Rows:
+    """The storage, inside a bound: a find there is no use of the keys."""
+    storage: Any = parts.guarded.storage
+    inner: Rows = storage if parts.facts.bound is None else storage.unused
+    return inner

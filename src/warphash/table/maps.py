@@ -14,9 +14,10 @@ from ..arrays.row_type import Column
 from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, UnsupportedVerb
 from ..runtime.abi import Op
-from . import bounded, copies, mapping, mixed_batch, set_algebra
+from . import bounded, mapping, mixed_batch, set_algebra
 from .array_types import A, Batch, Bools, D, Foreign, K, Keys, KeyT, Like, OneKey, Order, TypeSpec, V, ValueT
-from .base import BOOL, BaseTable
+from .base import BaseTable
+from .front import BOOL
 from .items import PairTable
 from .keywords import Comparison, Operator, TableOptions, TableOptionsWithCapacity
 from .options import capacity_for
@@ -178,7 +179,7 @@ class HashMap(PairTable[K, V]):
         options.setdefault("device", seen.device if seen.host is None else None)
         types = column.numpy, Column.of_array(value_view, "values").numpy
         table: HashMap[Any, Any] = cls(*types, capacity=capacity_for(seen.rows, capacity, options), **options)
-        table._update(seen, value_view, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
+        table._parts.updates.update(None, seen, value_view, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
         return table
 
     @overload
@@ -210,8 +211,7 @@ class HashMap(PairTable[K, V]):
         TableFull
             If a batch does not fit and the table may not grow; the table is as it was.
         """
-        self._need("insert")
-        return self._update(keys, values, Op.KEEP, scores=scores, unique=assume_unique)
+        return self._parts.updates.update("insert", keys, values, Op.KEEP, scores=scores, unique=assume_unique)
 
     @overload
     def assign(self, keys: Keys, values: Any, *, scores: Any = None) -> Bools: ...
@@ -224,8 +224,7 @@ class HashMap(PairTable[K, V]):
 
         In a table with ``evict="score"``, ``scores`` has a number for each key, and overwrites, too.
         """
-        self._need("assign")
-        return self._update(keys, values, Op.REPLACE, scores=scores)
+        return self._parts.updates.update("assign", keys, values, Op.REPLACE, scores=scores)
 
     @overload
     def upsert(self, keys: Keys, values: Any, op: Operator, *, scores: Any = None) -> Bools: ...
@@ -266,31 +265,33 @@ class HashMap(PairTable[K, V]):
             raise UnsupportedVerb(f"upsert {op!r} combines {'integers' if bitwise else 'numbers'}, not {column.numpy}")
         if op == "add" and column.dtype.kind == "b":  # as np.add: a sum of bytes would be no bool
             op = "or"
-        return self._update(keys, values, _COMBINING[op], scores=scores)
+        return self._parts.updates.update("upsert", keys, values, _COMBINING[op], scores=scores)
 
     def _upsert_in_order(self, keys: Any, values: Any, op: str, scores: Any) -> Any:
         """Upsert "first" or "last". A bulk operation has no order, so each key's element is found beforehand."""
-        seen, value_view = self._view_pairs(keys, values)
-        given = self._view_scores(seen, scores)
-        self._note_kind(seen)
-        n, host_keys, host_values = seen.rows, *map(self._transfer.on_host, (seen, value_view))
+        front, updates = self._parts.front, self._parts.updates
+        seen, value_view = updates.view_pairs(keys, values)
+        given = front.scores(seen, scores)
+        front.note_kind(seen)
+        n, host_keys, host_values = seen.rows, *map(front.on_host, (seen, value_view))
         places = np.arange(n, dtype=np.uint64)
-        order = HashMap(self.key_dtype, np.uint64, capacity=max(1, n), device="cpu", **self._rules)
+        order = HashMap(self.key_dtype, np.uint64, capacity=max(1, n), device="cpu", **self._parts.facts.rules)
         order.upsert(host_keys, places, "min" if op == "first" else "max")
         chosen = order.find(host_keys)[0] == places
         added = np.zeros(n, np.bool_)
-        added[chosen] = self._update(
+        added[chosen] = updates.update(
+            "upsert",
             host_keys[chosen],
             host_values[chosen],
             Op.KEEP if op == "first" else Op.REPLACE,
-            scores=None if given is None else self._transfer.on_host(given)[chosen],
+            scores=None if given is None else front.on_host(given)[chosen],
         )
-        out = seen.library.empty(seen, (n,), added.dtype, self._engine)
+        out = seen.library.empty(seen, (n,), added.dtype, front.engine)
         if out.host is not None:
             out.host[:] = added
         elif n:
-            held = self._engine.from_host(added, seen.stream)
-            self._engine.copy(out.ptr, held.ptr, n, seen.stream)
+            held = front.engine.from_host(added, seen.stream)
+            front.engine.copy(out.ptr, held.ptr, n, seen.stream)
         return out.library.export(out)
 
     @overload
@@ -327,7 +328,7 @@ class HashMap(PairTable[K, V]):
         MemoryError
             If there is no memory for a copy of all keys and their ranks; the table is as it was.
         """
-        keys, values = bounded.evict(self, n, like)
+        keys, values = bounded.evict(self._parts, n, like)
         return keys, values
 
     def erase_if(self, column: Literal["keys", "values", "scores"], comparison: Comparison, bound: Any) -> int:
@@ -357,7 +358,7 @@ class HashMap(PairTable[K, V]):
         >>> m.erase_if("values", "<", 2.5), len(m)
         (2, 3)
         """
-        return bounded.erase_if(self, column, comparison, bound)
+        return bounded.erase_if(self._parts, column, comparison, bound)
 
     @overload
     def find(
@@ -397,10 +398,10 @@ class HashMap(PairTable[K, V]):
         >>> sorted(zip(keys.tolist(), values.tolist(), found.tolist()))
         [(20, 2, True), (99, 0, False)]
         """
-        self._need("find")
+        parts = self._parts
         if order != "given":
-            return self._look_up_in_any_order(keys, self._value, default, order)
-        return self._look_up(keys, self._value, default)
+            return parts.lookups.in_any_order("find", keys, parts.front.value, default, order)
+        return parts.lookups.look_up("find", keys, parts.front.value, default)
 
     @overload
     def execute(
@@ -446,7 +447,7 @@ class HashMap(PairTable[K, V]):
         ParameterError
             If codes in host memory are not of `Operation`, or write without values. Nothing was done.
         """
-        done, found = mixed_batch.execute(self, operations, keys, values, self._values, default)
+        done, found = mixed_batch.execute(self._parts, self._operations, operations, keys, values, default)
         return found, done
 
     @overload
@@ -469,14 +470,15 @@ class HashMap(PairTable[K, V]):
             As `insert`.
         """
         self._need("find_or_insert")
-        pairs, column = self._view_pairs(keys, values), self._values
+        front, updates, column = self._parts.front, self._parts.updates, self._values
+        pairs = updates.view_pairs(keys, values)
         seen = pairs[0]
-        given = self._view_scores(seen, scores)
-        self._note_kind(seen)
+        given = front.scores(seen, scores)
+        front.note_kind(seen)
         library, rows = seen.library, seen.shape[:1]
-        inserted = library.empty(seen, rows, BOOL, self._engine)
-        held = library.empty(seen, rows + column.shape, column.dtype, self._engine)
-        self._lock.write(self._update_locked, pairs, Op.KEEP, inserted, held, scores=given)
+        inserted = library.empty(seen, rows, BOOL, front.engine)
+        held = library.empty(seen, rows + column.shape, column.dtype, front.engine)
+        self._parts.guarded.lock.write(updates.update_locked, pairs, Op.KEEP, inserted, held, scores=given)
         return column.exported(held), library.export(inserted)
 
     def plan(self, n: int, *, like: Any = None) -> MapPlan[K, V]:
@@ -516,7 +518,7 @@ class HashMap(PairTable[K, V]):
         [0. 1. 2.] [ True  True  True]
         [98. 99. -1.] [ True  True False]
         """
-        return MapPlan(self, n, like)
+        return MapPlan(self, self._parts, n, like)
 
     # ---- the dict face
     @overload
@@ -547,7 +549,7 @@ class HashMap(PairTable[K, V]):
             For a batch without a default.
         """
         self._need("find")
-        return mapping.get(self, keys, default)
+        return mapping.get(self._parts, keys, default)
 
     @overload
     def pop(self, keys: OneKey) -> V: ...
@@ -580,7 +582,7 @@ class HashMap(PairTable[K, V]):
         """
         self._need("find")
         self._need("erase")
-        return mapping.pop(self, keys, default)
+        return mapping.pop(self._parts, keys, default)
 
     @overload
     def setdefault(self, keys: OneKey, values: Any) -> V: ...
@@ -596,7 +598,10 @@ class HashMap(PairTable[K, V]):
 
         `find_or_insert` also says which keys were added.
         """
-        return mapping.setdefault(self, keys, values)
+        key = self._parts.front.key
+        one = key.see(keys).shape == key.shape
+        held, _ = self.find_or_insert(keys, values)
+        return held[0] if one else held
 
     def update(self, other: Any) -> None:
         """Assign all pairs of another `HashMap`, of a mapping, or of an iterable of pairs.
@@ -610,7 +615,13 @@ class HashMap(PairTable[K, V]):
             If the pairs are of other types; the table is as it was.
         """
         self._need("assign")
-        mapping.update(self, other)
+        if isinstance(other, BaseTable):
+            mapping.update(self._parts, other._parts)
+        elif (columns := mapping.columns_of(other)) is not None:
+            if isinstance(other, Mapping):
+                self.assign(*columns)
+            else:  # of equal keys, the last one wins, as in a dict
+                self.upsert(*columns, "last")
 
     def __ior__(self, other: Any) -> Self:
         self.update(other)
@@ -627,7 +638,7 @@ class HashMap(PairTable[K, V]):
         """Whether both maps have the same keys of the same type, each with an equal value. NaN equals nothing."""
         if not isinstance(other, HashMap):
             return NotImplemented
-        if other.key_dtype != self.key_dtype or not copies.have_same_names(self, other):
+        if other.key_dtype != self.key_dtype or not self._parts.front.has_names_of(other._parts.front):
             return False
         return set_algebra.related(self, other, mapping.same_pairs)
 
@@ -643,29 +654,29 @@ class HashMap(PairTable[K, V]):
     def __getitem__(self, keys: A) -> A: ...
 
     def __getitem__(self, keys: Any) -> Any:
-        self._need("find")
-        is_one, seen, fits = self._one_or_many(keys)
-        values, found = self._look_up(Sought(seen, fits), self._values, 0)
-        self._raise_missing(seen, view(found), fits, keys)
+        front = self._parts.front
+        is_one, seen, fits = front.one_or_many(keys)
+        values, found = self._parts.lookups.look_up("find", Sought(seen, fits), front.value, 0)
+        front.raise_missing(seen, view(found), fits, keys)
         return values[0] if is_one else values
 
     def __setitem__(self, keys: Any, values: Any) -> None:
-        self._need("assign")
-        self._update(keys, values, Op.REPLACE)
+        self._parts.updates.update("assign", keys, values, Op.REPLACE)
 
     def __delitem__(self, keys: Any) -> None:
         self._need("erase")
-        seen, fits = self._sought(keys)
+        front, lookups, guarded = self._parts.front, self._parts.lookups, self._parts.guarded
+        seen, fits = front.sought(keys)
         if fits is not None:
-            self._raise_missing(seen, view(fits), fits, keys)
-        seen = self._transfer.private_view(seen)  # what is found is what is erased
-        erased = seen.library.empty(seen, seen.shape[:1], BOOL, self._engine)
+            front.raise_missing(seen, view(fits), fits, keys)
+        seen = front.transfer.private_view(seen)  # what is found is what is erased
+        erased = seen.library.empty(seen, seen.shape[:1], BOOL, front.engine)
 
         def erase() -> None:
-            self._raise_missing(seen, self._present_locked(seen))
-            self._answer_locked(seen, erased, self._storage.erase)
+            front.raise_missing(seen, lookups.present_locked(seen))
+            lookups.answer_locked(seen, erased, guarded.storage.erase)
 
-        self._alone(erase)
+        guarded.alone(erase)
 
 
 class HashSet(BaseTable[K]):
@@ -698,7 +709,7 @@ class HashSet(BaseTable[K]):
         column, seen = column_and_view(keys, options)
         options.setdefault("device", seen.device if seen.host is None else None)
         table: HashSet[Any] = cls(column.numpy, capacity=capacity_for(seen.rows, capacity, options), **options)
-        table._update(seen, None, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
+        table._parts.updates.update(None, seen, None, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
         return table
 
     @overload
@@ -709,13 +720,12 @@ class HashSet(BaseTable[K]):
 
     def insert(self, keys: Any, *, scores: Any = None, assume_unique: bool = False) -> Any:
         """Add keys: bool[n], True where this element added its key. See `HashMap.insert`."""
-        self._need("insert")
-        return self._update(keys, None, Op.KEEP, scores=scores, unique=assume_unique)
+        return self._parts.updates.update("insert", keys, None, Op.KEEP, scores=scores, unique=assume_unique)
 
     # ---- one key, as of a Python set
     def plan(self, n: int, *, like: Any = None) -> SetPlan[K]:
         """Prepare `contains` and `insert` for batches of ``n`` keys; see `HashMap.plan`."""
-        return SetPlan(self, n, like)
+        return SetPlan(self, self._parts, n, like)
 
     def add(self, key: Any) -> None:
         """Add one key. `insert` adds a batch.
@@ -725,8 +735,7 @@ class HashSet(BaseTable[K]):
         DtypeError
             If the key type cannot represent the key.
         """
-        self._need("insert")
-        self._update([key], None, Op.KEEP, answers=False)
+        self._parts.updates.update("insert", [key], None, Op.KEEP, answers=False)
 
     def discard(self, key: Any) -> None:
         """Erase one key, if it is there. `erase` erases a batch."""
@@ -746,8 +755,9 @@ class HashSet(BaseTable[K]):
     def _erased(self, key: Any) -> bool:
         """Erase one key: whether it was there."""
         self._need("erase")
-        seen = self._view_one(key, "call erase(keys)")
-        return seen is not None and bool(self._transfer.on_host(view(self.erase(seen)))[0])
+        front = self._parts.front
+        seen = front.one_key(key, "call erase(keys)")
+        return seen is not None and bool(front.on_host(view(self.erase(seen)))[0])
 
     @overload
     def evict(self: HashSet[Never], n: int, *, like: None = None) -> Any: ...
@@ -763,11 +773,11 @@ class HashSet(BaseTable[K]):
 
     def evict(self, n: int, *, like: Any = None) -> Any:
         """Have the ``n`` keys of least rank leave a bounded set, and return the keys; see `HashMap.evict`."""
-        return bounded.evict(self, n, like)[0]
+        return bounded.evict(self._parts, n, like)[0]
 
     def erase_if(self, column: Literal["keys", "scores"], comparison: Comparison, bound: Any) -> int:
         """Erase the keys that compare with a bound: how many keys were erased; see `HashMap.erase_if`."""
-        return bounded.erase_if(self, column, comparison, bound)
+        return bounded.erase_if(self._parts, column, comparison, bound)
 
     @overload
     def execute(self, operations: Any, keys: Keys) -> Bools: ...
@@ -777,7 +787,7 @@ class HashSet(BaseTable[K]):
 
     def execute(self, operations: Any, keys: Any) -> Any:
         """Find, insert and erase in one batch, whose operations all run at once: bool[n]. See `HashMap.execute`."""
-        return mixed_batch.execute(self, operations, keys, None, None, 0)[0]
+        return mixed_batch.execute(self._parts, self._operations, operations, keys, None, 0)[0]
 
     # ---- set algebra, on the device of the left set
     def update(self, other: Any) -> None:
@@ -785,8 +795,7 @@ class HashSet(BaseTable[K]):
         if isinstance(other, HashSet):
             self |= other
         else:
-            self._need("insert")
-            self._update(_rows(other), None, Op.KEEP, answers=False)
+            self._parts.updates.update("insert", _rows(other), None, Op.KEEP, answers=False)
 
     def union(self, other: Any) -> Self:
         """The keys of this set and of another set, an array or an iterable of keys: ``self | other``."""
@@ -812,14 +821,14 @@ class HashSet(BaseTable[K]):
         """Whether this set has all keys of another set, an array or an iterable: ``self >= other``."""
         if isinstance(other, HashSet):
             return self >= other
-        keys, fits = self._sought(_rows(other))
+        keys, fits = self._parts.front.sought(_rows(other))
         return fits is None and self >= self._as_set(keys)
 
     def _as_set(self, other: Any) -> HashSet:
         """Another set; or a set of the keys of an array or an iterable."""
         if isinstance(other, HashSet):
             return other
-        made = HashSet(self.key_dtype, device=self.device, **self._rules)
+        made = HashSet(self.key_dtype, device=self.device, **self._parts.facts.rules)
         made.update(other)
         return made
 
@@ -827,7 +836,7 @@ class HashSet(BaseTable[K]):
         """As `_as_set`, without the keys that the key type of this set cannot represent."""
         if isinstance(other, HashSet):
             return other
-        keys, fits = self._sought(_rows(other))
+        keys, fits = self._parts.front.sought(_rows(other))
         return self._as_set(keys if fits is None else chosen(keys, fits))
 
     def __ior__(self, other: HashSet) -> Self:
@@ -870,7 +879,7 @@ class HashSet(BaseTable[K]):
     def __eq__(self, other: object) -> bool:
         """Whether both sets have the same keys of the same type, whatever their designs and devices are."""
         if isinstance(other, HashSet) and (
-            other.key_dtype != self.key_dtype or not copies.have_same_names(self, other)
+            other.key_dtype != self.key_dtype or not self._parts.front.has_names_of(other._parts.front)
         ):
             return False
         return self._related(other, set_algebra.is_equal)

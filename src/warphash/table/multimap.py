@@ -16,12 +16,13 @@ from ..arrays.library import ArrayView
 from ..arrays.row_type import Column
 from ..arrays.view import view
 from ..designs import registry
+from ..designs.base import Design
 from ..errors import DtypeError, ParameterError
 from ..runtime.abi import Op, Operation
 from ..storage.chains.repeated_keys import RepeatedKeys
 from . import mixed_batch
 from .array_types import A, Batch, Bools, Counts, Foreign, K, Keys, KeyT, OneKey, TypeSpec, V, ValueT
-from .base import COUNT
+from .front import COUNT
 from .items import PairTable
 from .keywords import DesignName, SharedOptions, TableOptions
 
@@ -102,13 +103,14 @@ class MultiMap(PairTable[K, V]):
         options.setdefault("device", seen.device if seen.host is None else None)
         types = column.numpy, Column.of_array(value_view, "values").numpy
         table: MultiMap[Any, Any] = cls(*types, capacity=seen.rows if capacity is None else capacity, **options)
-        table._update(seen, value_view, Op.KEEP, answers=False)
+        table._parts.updates.update(None, seen, value_view, Op.KEEP, answers=False)
         return table
 
     @property
     def _pairs(self) -> RepeatedKeys | RepeatedStrings:
-        storage: Any = self._storage  # keys, or the numbers of strings, and values lie in the slots
-        if self._key.has_any_length:
+        parts = self._parts
+        storage: Any = parts.guarded.storage  # keys, or the numbers of strings, and values lie in the slots
+        if parts.front.key.has_any_length:
             from ..storage.strings.repeated_strings import RepeatedStrings  # few tables need it
 
             return RepeatedStrings(storage)
@@ -122,8 +124,7 @@ class MultiMap(PairTable[K, V]):
         TableFull
             If a batch does not fit and the table may not grow; the table is as it was.
         """
-        self._need("insert")
-        self._update(keys, values, Op.KEEP, answers=False)
+        self._parts.updates.update("insert", keys, values, Op.KEEP, answers=False)
 
     @overload
     def count(self, keys: Keys) -> Counts: ...
@@ -134,7 +135,7 @@ class MultiMap(PairTable[K, V]):
     def count(self, keys: Any) -> Any:
         """How many pairs each key has: uint32[n]. Reads the whole list of each key."""
         self._need("count")
-        return self._answered(keys, COUNT, self._settled, self._pairs.count)
+        return self._parts.lookups.answered(keys, COUNT, self._parts.guarded.settled, self._pairs.count)
 
     @overload
     def find(self, keys: Keys, default: Any = 0) -> tuple[npt.NDArray[V], Bools]: ...
@@ -144,8 +145,7 @@ class MultiMap(PairTable[K, V]):
 
     def find(self, keys: Any, default: Any = 0) -> tuple[Any, Any]:
         """The first value of each key, and ``default`` for absent keys: ``(values[n], found[n])``."""
-        self._need("find")
-        return self._look_up(keys, self._value, default)
+        return self._parts.lookups.look_up("find", keys, self._values, default)
 
     @overload
     def find_all(self, keys: Keys) -> tuple[npt.NDArray[V], npt.NDArray[np.int64]]: ...
@@ -163,28 +163,29 @@ class MultiMap(PairTable[K, V]):
             since the host needs to know m.
         """
         self._need("find_all")
-        values, offsets = self._all_values(*self._sought(keys))
+        values, offsets = self._all_values(*self._parts.front.sought(keys))
         return self._values.exported(values), offsets.library.export(offsets)
 
     def _all_values(self, given: ArrayView, fits: Fits) -> tuple[ArrayView, ArrayView]:
         """As `find_all`, of keys that were seen, and which of them fit."""
-        seen, column = given if fits is None else chosen(given, fits), self._values
+        front, column = self._parts.front, self._values
+        seen = given if fits is None else chosen(given, fits)
         library, n, stream = library_of_rows(seen.library), seen.rows, seen.stream
-        offsets = library.empty(seen, (n + 1,), np.dtype(np.int64), self._engine)
+        offsets = library.empty(seen, (n + 1,), np.dtype(np.int64), front.engine)
         made = []
 
         def body(n: int, at: list[int], to: list[int]) -> None:
             total = self._pairs.offsets(at[0], n, to[0], stream)
-            values = library.empty(seen, (total, *column.shape), column.dtype, self._engine)
+            values = library.empty(seen, (total, *column.shape), column.dtype, front.engine)
             made.append(values)
-            self._run(
+            front.run(
                 lambda _n, _at, out: self._pairs.find_all(at[0], n, to[0], total, out[0], stream), [], [values], stream
             )
 
-        self._settled(self._run, body, [seen], [offsets], stream)
+        self._parts.guarded.settled(front.run, body, [seen], [offsets], stream)
         if fits is None:
             return made[0], offsets
-        whole = library.empty(seen, (given.rows + 1,), offsets.dtype, self._engine)
+        whole = library.empty(seen, (given.rows + 1,), offsets.dtype, front.engine)
         spread_offsets(whole, fits, offsets)
         return made[0], whole
 
@@ -206,10 +207,11 @@ class MultiMap(PairTable[K, V]):
             If a key has no pair: naming the first such key, and counting the others.
         """
         self._need("find_all")
-        is_one, seen, fits = self._one_or_many(keys)
+        front = self._parts.front
+        is_one, seen, fits = front.one_or_many(keys)
         held, ends = self._all_values(seen, fits)
-        counts = np.diff(self._transfer.on_host(ends))
-        self._raise_missing(seen, view(counts > 0), fits, keys)
+        counts = np.diff(front.on_host(ends))
+        front.raise_missing(seen, view(counts > 0), fits, keys)
         values = self._values.exported(held)
         return values if is_one else (values, ends.library.export(ends))
 
@@ -235,7 +237,7 @@ class MultiMap(PairTable[K, V]):
     def erase_all(self, keys: Any) -> Any:
         """Erase every pair of each key: uint32[n], how many pairs this element erased."""
         self._need("erase_all")
-        return self._answered(keys, COUNT, self._lock.write, self._pairs.erase_all)
+        return self._parts.lookups.answered(keys, COUNT, self._parts.guarded.lock.write, self._pairs.erase_all)
 
     @overload
     def execute(
@@ -288,41 +290,44 @@ class MultiMap(PairTable[K, V]):
         >>> done.tolist(), m.find_all(np.array([10]))[0].tolist()
         ([True, True, False], [1, 3])
         """
-        done, found = mixed_batch.execute(self, operations, keys, values, self._values, default)
+        done, found = mixed_batch.execute(self._parts, self._operations, operations, keys, values, default)
         return found, done
 
     def _fill(self, keys: Any, values: Any, ranks: ArrayView | None, *, unique: bool) -> None:
         """As `BaseTable._fill`; the pairs of a key keep the order in which they come. Sorts copies of all pairs."""
-        pairs = self._view_pairs(keys, values)
+        front, view_pairs = self._parts.front, self._parts.updates.view_pairs
+        pairs = view_pairs(keys, values)
         order = np.argsort(self._groups(pairs[0]), kind="stable")
-        rows = [self._transfer.on_host(seen) for seen in pairs]
-        ordered = self._view_pairs(*(_taken(column, order) for column in rows))  # strings lie in what `pairs` keeps
+        rows = [front.on_host(seen) for seen in pairs]
+        ordered = view_pairs(*(_taken(column, order) for column in rows))  # strings lie in what `pairs` keeps
         stream = pairs[0].stream
-        self._run_naming_keys(lambda n, at, _: self._pairs.insert_runs(at[0], at[1], n, stream), ordered, [], stream)
+        front.run_naming_keys(lambda n, at, _: self._pairs.insert_runs(at[0], at[1], n, stream), ordered, [], stream)
 
     def _groups(self, keys: ArrayView) -> npt.NDArray[np.unsignedinteger[Any]]:
         """A number for each key, in host memory: elements of one key have one number, and others have others."""
         pairs = self._pairs
         if isinstance(pairs, RepeatedKeys):
-            return _as_numbers(self._transfer.on_host(keys))
+            return _as_numbers(self._parts.front.on_host(keys))
         return pairs.groups(keys.ptr, keys.rows, keys.stream)
 
-    def _check_design(self) -> None:
-        for what, column in (("key", self._key), ("value", self._values)):
-            if column.nbytes > MAX_BYTES and not column.has_any_length:
+    @classmethod
+    def _check_design(cls, design: Design, key: Column, value: Column | None) -> None:
+        for what, column in (("key", key), ("value", value)):
+            if column is not None and column.nbytes > MAX_BYTES and not column.has_any_length:
                 raise DtypeError(
                     f"a MultiMap's {what} has at most {MAX_BYTES} bytes, and {column.numpy} has {column.nbytes}: "
                     "insert row numbers, or fingerprints"
                 )
-        if not self._design.layout.keeps_duplicates:
+        if not design.layout.keeps_duplicates:
             have = ", ".join(name for name in registry.names() if registry.get(name).layout.keeps_duplicates)
-            raise ParameterError(f"a MultiMap takes a design whose buckets are lists, not {self.design!r}: {have}")
+            raise ParameterError(f"a MultiMap takes a design whose buckets are lists, not {design.name!r}: {have}")
 
     def _values_of(self, key: Any) -> npt.NDArray[Any]:
-        seen = self._view_one(key)
+        front = self._parts.front
+        seen = front.one_key(key)
         if seen is None:
             return np.empty(0, self._values.dtype)
-        return self._transfer.on_host(view(self.find_all(seen)[0]))
+        return front.on_host(view(self.find_all(seen)[0]))
 
 
 def _as_bytes(rows: npt.NDArray[Any]) -> npt.NDArray[np.void]:

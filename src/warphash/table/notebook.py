@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
 
-from .closed import ClosedStorage
-
-if TYPE_CHECKING:
-    from .base import BaseTable
+from .facts import Facts
+from .front import Front
+from .stats import Stats
 
 __all__ = ["html"]
 
 
-def html(table: BaseTable) -> str:
-    """A small HTML table of what a table is and holds. Reads no pair."""
-    name = type(table).__name__
-    if isinstance(table._storage, ClosedStorage):
-        return f"<b>{escape(name)}</b>, closed"
-    stats = table.stats()
+def html(facts: Facts, front: Front, stats: Stats | None) -> str:
+    """A small HTML table of what a table is and holds; ``stats`` is None of a closed one."""
+    if stats is None:
+        return f"<b>{escape(facts.name)}</b>, closed"
     rows = {
-        "key": table._key.name,
-        "value": "" if table._value is None else str(table._value.numpy),
-        "keys" if not table._multi else "pairs": f"{stats.size:,}",
+        "key": front.key.name,
+        "value": "" if front.value is None else str(front.value.numpy),
+        "keys" if not facts.is_multi else "pairs": f"{stats.size:,}",
         "slots": f"{stats.slots:,}",
         "load factor": f"{stats.load_factor:.3f}",
         "memory": _bytes(stats.nbytes),
-        "design": table.design,
-        "device": table.device,
+        "design": stats.design,
+        "device": front.device,
     }
     cells = "".join(f"<tr><th>{escape(what)}</th><td>{escape(said)}</td></tr>" for what, said in rows.items() if said)
-    return f"<table><caption><b>{escape(name)}</b></caption><tbody>{cells}</tbody></table>"
+    return f"<table><caption><b>{escape(facts.name)}</b></caption><tbody>{cells}</tbody></table>"
 
 
 def _bytes(n: int) -> str:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ..arrays.strings import StringArray
 from ..errors import DeviceError, EngineUnavailable
 from ..runtime.devices import engine_for
-from . import copies
+from .copies import TableContents
 
 __all__ = ["as_bytes", "rebuild", "unpickle_to"]
 
@@ -85,7 +85,7 @@ def rebuild(
     columns = [
         None if raw is None else _rows(raw, dtype) for dtype, raw in zip(types, (keys, values, ranks), strict=True)
     ]
-    return copies.rebuilt(kind, copies.TableContents(description, *columns), _device(device))
+    return kind._rebuilt(TableContents(description, *columns), _device(device))
 
 
 def as_bytes(rows: npt.NDArray[Any] | StringArray) -> npt.NDArray[np.uint8] | StringArray:

@@ -9,7 +9,7 @@ and stays right when the table grows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, overload
+from typing import Any, Generic, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,7 @@ from ..runtime.abi import Op
 from ..runtime.memory import bytes_at
 from .array_types import A, Bools, K, Keys, V
 from .options import integer
-
-if TYPE_CHECKING:
-    from .base import BaseTable
-    from .maps import HashMap
+from .parts import Parts
 
 __all__ = ["MapPlan", "SetPlan"]
 
@@ -38,29 +35,34 @@ class _Plan(Generic[K]):
 
     __slots__ = (
         "_added",
+        "_engine",
         "_found",
         "_key_bytes",
         "_keys",
         "_like",
         "_n",
         "_out",
+        "_parts",
         "_stream",
         "_table",
         "_value_bytes",
         "_values",
+        "_verbs",
     )
 
-    def __init__(self, table: BaseTable[Any], n: int, like: Any) -> None:
-        key, value = table._key, table._value
+    def __init__(self, table: object, parts: Parts, n: int, like: Any) -> None:
+        front = parts.front
+        key, value = front.key, front.value
         if key.has_any_length:
             raise UnsupportedVerb(
                 f"a plan is for keys of a fixed width, got a table with keys of type {key.name}: call the verbs of the "
                 "table"
             )
-        self._table, self._n = table, integer("n", n, 0)
+        self._table, self._parts, self._n = table, parts, integer("n", n, 0)  # a table that nobody holds is gone
+        self._engine, self._verbs = front.engine, parts.facts.design.capabilities
         if self._n > MAX_ROWS:
             refuse_rows(self._n)
-        library, device = table._kind_like(like)
+        library, device = front.kind_like(like)
         self._like = seen = library.see(library.example(device))
         self._keys = Form(seen, (self._n, *key.shape), key.dtype, "keys")
         self._found = Form(seen, (self._n,), _BOOL, "found", is_written=True)
@@ -73,7 +75,7 @@ class _Plan(Generic[K]):
             self._value_bytes = self._out.nbytes
         stream: Any = getattr(library, "current_stream", None)
         # Without a conversion of keys, and without a copy to another memory, kernels take the caller's arrays.
-        takes_arrays = stream is not None and type(key) is Column and seen.device == table._device
+        takes_arrays = stream is not None and type(key) is Column and seen.device == front.device
         self._stream: Callable[[], int | None] = stream(seen) if takes_arrays else _elsewhere
 
     @property
@@ -108,11 +110,12 @@ class _Plan(Generic[K]):
         CaptureError
             As ``contains`` of the table, inside of a CUDA graph.
         """
-        self._table._need("contains")
-        return self._look_up(keys, None, None, found, b"\0")[1]
+        return self._look_up("contains", keys, None, None, found, b"\0")[1]
 
-    def _look_up(self, keys: Any, form: Form | None, out: Any, found: Any, absent: bytes) -> tuple[Any, Any]:
+    def _look_up(self, verb: str, keys: Any, form: Form | None, out: Any, found: Any, absent: bytes) -> tuple[Any, Any]:
         """Values, unless ``form`` is None, and presence."""
+        if verb not in self._verbs:
+            self._parts.facts.refuse(verb)
         stream = self._stream()
         if stream == ELSEWHERE or (at := self._keys.address(keys)) is None:
             return self._look_up_seen(keys, form, out, found, absent)
@@ -127,15 +130,12 @@ class _Plan(Generic[K]):
             or _meet(values_at, value_bytes, found_at, n)
         ):
             return self._look_up_seen(keys, form, out, found, absent)
-        table = self._table
-        if not table._lock.read(table._find_locked, at, n, values_at, found_at, absent, stream):
-            table._alone(table._find_locked, at, n, values_at, found_at, absent, stream)
+        self._parts.lookups.find_at(at, n, values_at, found_at, absent, stream)
         return values, flags
 
     def _look_up_seen(self, keys: Any, form: Form | None, out: Any, found: Any, absent: bytes) -> tuple[Any, Any]:
         """As `_look_up`, of arrays that have to be seen: to be converted or moved, or to say what is wrong with one."""
-        table = self._table
-        seen = table._key.view(self._keys.see(keys), "keys")
+        seen = self._parts.front.key.view(self._keys.see(keys), "keys")
         values = None if form is None else self._to_write(form, out, seen)
         flags = self._to_write(self._found, found, seen)
         if values is not None and _share_memory(values, flags):
@@ -143,13 +143,15 @@ class _Plan(Generic[K]):
                 "out and found share memory, and each is written to: give arrays that share none, or leave found= out"
             )
         seen = self._apart(seen, *(made for made in (values, flags) if made is not None))
-        table._find(seen, values, flags, absent)
+        self._parts.lookups.find(seen, values, flags, absent)
         return None if values is None else _answer(values, out), _answer(flags, found)
 
-    def _update(self, keys: Any, values: Any, added: Any, op: Op, unique: bool) -> Any:
+    def _update(self, verb: str, keys: Any, values: Any, added: Any, op: Op, unique: bool) -> Any:
         """True where this element added its key."""
-        table, stream = self._table, self._stream()
-        if table._score is not None:
+        if verb not in self._verbs:
+            self._parts.facts.refuse(verb)
+        front, stream = self._parts.front, self._stream()
+        if front.score is not None:
             raise UnsupportedVerb("a plan has no scores: call the verb of the table, with scores=")
         if stream == ELSEWHERE or (at := self._keys.address(keys)) is None:
             return self._update_seen(keys, values, added, op, unique)
@@ -159,12 +161,13 @@ class _Plan(Generic[K]):
             return self._update_seen(keys, values, added, op, unique)
         if _meet(at, self._key_bytes, added_at, self._n) or _meet(values_at, self._value_bytes, added_at, self._n):
             return self._update_seen(keys, values, added, op, unique)
-        if table._like is None:
-            table._note_kind(self._like)
+        if front.like is None:
+            front.note_kind(self._like)
         made_at, _own = self._flags_at(added_at, given=added is not None)
-        table._lock.write(table._update_at_locked, at, values_at, self._n, op, made_at, unique, stream, keys)
+        update_at, n = self._parts.updates.update_at_locked, self._n
+        self._parts.guarded.lock.write(update_at, at, values_at, n, op, made_at, unique, stream, keys)
         if made_at != added_at:
-            table._engine.copy(added_at, made_at, self._n)
+            self._engine.copy(added_at, made_at, self._n)
         return flags
 
     def _flags_at(self, added: int, *, given: bool) -> tuple[int, Any]:
@@ -173,28 +176,28 @@ class _Plan(Generic[K]):
         Kernels read the flags that they have written. So nobody else writes to these: where the caller has ``given``
         an array in host memory, they lie elsewhere until the end.
         """
-        if not given or not self._table._transfer.shares_memory:
+        if not given or not self._parts.front.transfer.shares_memory:
             return added, None
         own = np.empty(self._n, np.bool_)
         return address_of(own), own
 
     def _update_seen(self, keys: Any, values: Any, added: Any, op: Op, unique: bool) -> Any:
         """As `_update`, of arrays that have to be seen."""
-        table = self._table
-        pairs = table._view_pairs(self._keys.see(keys), None if self._values is None else self._values.see(values))
+        updates = self._parts.updates
+        pairs = updates.view_pairs(self._keys.see(keys), None if self._values is None else self._values.see(values))
         flags = self._to_write(self._added, added, pairs[0])
         pairs = [self._apart(each, flags) for each in pairs]
-        table._note_kind(pairs[0])
+        self._parts.front.note_kind(pairs[0])
         made_at, _own = self._flags_at(flags.ptr, given=added is not None)
-        table._lock.write(table._update_locked, pairs, op, flags._replace(ptr=made_at), unique=unique)
+        self._parts.guarded.lock.write(updates.update_locked, pairs, op, flags._replace(ptr=made_at), unique=unique)
         if made_at != flags.ptr:
-            table._engine.copy(flags.ptr, made_at, self._n)
+            self._engine.copy(flags.ptr, made_at, self._n)
         return _answer(flags, added)
 
     def _new(self, form: Form) -> tuple[Any, int | None]:
         """A new array of a library whose arrays need no `Library.export`, and its address."""
         like = self._like
-        made = like.library.empty(like, form.shape, form.dtype, self._table._engine)
+        made = like.library.empty(like, form.shape, form.dtype, self._engine)
         return made.owner, made.ptr
 
     def _apart(self, given: ArrayView, *written: ArrayView) -> ArrayView:
@@ -207,16 +210,15 @@ class _Plan(Generic[K]):
             at = host.ctypes.data
             bytes_at(at, nbytes)[:] = bytes_at(given.ptr, nbytes)
             return given._replace(ptr=at, owner=host, host=host)
-        engine = self._table._engine
-        memory = engine.allocate(nbytes, given.stream)
-        engine.copy(memory.ptr, given.ptr, nbytes, given.stream)
+        memory = self._engine.allocate(nbytes, given.stream)
+        self._engine.copy(memory.ptr, given.ptr, nbytes, given.stream)
         return given._replace(ptr=memory.ptr, owner=memory)
 
     def _to_write(self, form: Form, given: Any, like: ArrayView) -> ArrayView:
         """The given array, checked; or a new one."""
         if given is not None:
             return form.see(given)
-        return like.library.empty(like, form.shape, form.dtype, self._table._engine)
+        return like.library.empty(like, form.shape, form.dtype, self._engine)
 
 
 class SetPlan(_Plan[K]):
@@ -250,8 +252,7 @@ class SetPlan(_Plan[K]):
         TableFull, MemoryError
             As `HashSet.insert`.
         """
-        self._table._need("insert")
-        return self._update(keys, None, added, Op.KEEP, assume_unique)
+        return self._update("insert", keys, None, added, Op.KEEP, assume_unique)
 
 
 class MapPlan(_Plan[K], Generic[K, V]):
@@ -259,9 +260,10 @@ class MapPlan(_Plan[K], Generic[K, V]):
 
     __slots__ = ("_default",)
 
-    def __init__(self, table: HashMap[Any, Any], n: int, like: Any) -> None:
-        super().__init__(table, n, like)
-        self._default = table._values.default
+    def __init__(self, table: object, parts: Parts, n: int, like: Any) -> None:
+        super().__init__(table, parts, n, like)
+        assert parts.front.value is not None
+        self._default = parts.front.value.default
 
     @overload
     def find(
@@ -292,8 +294,7 @@ class MapPlan(_Plan[K], Generic[K, V]):
         CaptureError
             As `HashMap.find`, inside of a CUDA graph.
         """
-        self._table._need("find")
-        return self._look_up(keys, self._out, out, found, self._default(default))
+        return self._look_up("find", keys, self._out, out, found, self._default(default))
 
     @overload
     def insert(self, keys: Keys, values: Any, *, added: Any = None, assume_unique: bool = False) -> Bools: ...
@@ -321,8 +322,7 @@ class MapPlan(_Plan[K], Generic[K, V]):
         TableFull, MemoryError
             As `HashMap.insert`.
         """
-        self._table._need("insert")
-        return self._update(keys, values, added, Op.KEEP, assume_unique)
+        return self._update("insert", keys, values, added, Op.KEEP, assume_unique)
 
     @overload
     def assign(self, keys: Keys, values: Any, *, added: Any = None) -> Bools: ...
@@ -332,8 +332,7 @@ class MapPlan(_Plan[K], Generic[K, V]):
 
     def assign(self, keys: Any, values: Any, *, added: Any = None) -> Any:
         """As `HashMap.assign`: bool[n], True where the key is new. Parameters and errors are those of `insert`."""
-        self._table._need("assign")
-        return self._update(keys, values, added, Op.REPLACE, False)
+        return self._update("assign", keys, values, added, Op.REPLACE, False)
 
 
 def _answer(made: ArrayView, given: Any) -> Any:

@@ -17,8 +17,10 @@ from ..errors import DtypeError
 from ..runtime.abi import Op
 from ..runtime.engine import Buffer
 from ..storage import selection
-from . import copies
 from .base import BaseTable
+from .copies import TableContents
+from .front import Front
+from .parts import Parts
 
 __all__ = [
     "Change",
@@ -43,6 +45,9 @@ __all__ = [
     "union",
 ]
 
+_UNBOUNDED = {"max_size": None, "evict": None, "score": None}
+"""The options of a table without a bound."""
+
 AnySet = TypeVar("AnySet", bound=BaseTable)
 T = TypeVar("T")
 
@@ -52,31 +57,31 @@ class Side:
 
     Parameters
     ----------
-    table
-        The table.
+    parts
+        Of the table.
     """
 
-    def __init__(self, table: BaseTable) -> None:
-        self.table = table
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
 
     @cached_property
     def keys(self) -> ArrayView:
         """All keys, in memory of the engine."""
-        table = self.table
-        return table._scanned_locked(ENGINE_MEMORY, table._device, [table._key])[0]
+        front = self.parts.front
+        return self.parts.scans.scanned_locked(ENGINE_MEMORY, front.device, [front.key])[0]
 
     @property
     def size(self) -> int:
         """Number of keys."""
-        return self.table._storage.store.size
+        return self.parts.guarded.storage.store.size
 
     def held_by(self, other: Side) -> tuple[ArrayView, ArrayView]:
         """The keys in any order, and which of them the other set has, too."""
-        return other.table._present_in_any_order_locked(self.keys)
+        return other.parts.lookups.present_in_any_order_locked(self.keys)
 
     def count_held_by(self, other: Side) -> int:
         """How many of the keys the other set has, too."""
-        return selection.count(self.table._engine, self.held_by(other)[1], self.keys.rows)
+        return selection.count(self.parts.front.engine, self.held_by(other)[1], self.keys.rows)
 
     def shared_with(self, other: Side) -> ArrayView:
         """The keys that the other set has, too."""
@@ -85,12 +90,12 @@ class Side:
     def without(self, other: Side) -> ArrayView:
         """The keys that the other set does not have."""
         keys, held = self.held_by(other)
-        return self._selected(keys, selection.inverted(self.table._engine, held, keys.rows))
+        return self._selected(keys, selection.inverted(self.parts.front.engine, held, keys.rows))
 
     def _selected(self, keys: ArrayView, flags: Buffer) -> ArrayView:
         """The keys whose flag is set."""
-        column = self.table._key
-        packed, n = selection.select(self.table._engine, keys, column.nbytes, keys.rows, flags)
+        column, engine = self.parts.front.key, self.parts.front.engine
+        packed, n = selection.select(engine, keys, column.nbytes, keys.rows, flags)
         return ENGINE_MEMORY.of(packed, (n, *column.shape), column.dtype, keys.device)
 
 
@@ -155,10 +160,11 @@ def is_disjoint(left: Side, right: Side) -> bool:
 
 def add_all(left: Side, right: Side) -> None:
     """Insert the keys of the right set."""
-    left.table._view_scores(right.keys, None)  # which refuses a table that needs scores
-    left.table._learn_names(right.table._names)
-    left.table._note_kind_of(right.table)
-    left.table._update_locked([right.keys], Op.KEEP, None)
+    ours, theirs = left.parts, right.parts
+    ours.front.scores(right.keys, None)  # which refuses a table that needs scores
+    ours.front.learn_names(theirs.copies.names)
+    ours.front.note_kind_of(theirs.front)
+    ours.updates.update_locked([right.keys], Op.KEEP, None)
 
 
 def erase_all(left: Side, right: Side) -> None:
@@ -173,8 +179,9 @@ def keep_common(left: Side, right: Side) -> None:
 
 def _erase(side: Side, keys: ArrayView) -> None:
     if keys.rows:
-        side.table._storage.erase(keys.ptr, keys.rows, 0, None)
-        side.table._storage.store.finish(None)
+        storage = side.parts.guarded.storage
+        storage.erase(keys.ptr, keys.rows, 0, None)
+        storage.store.finish(None)
 
 
 def combined(left: AnySet, right: BaseTable, choose: Choice) -> AnySet:
@@ -182,16 +189,17 @@ def combined(left: AnySet, right: BaseTable, choose: Choice) -> AnySet:
 
     The set has no bound: a bound would leave out keys of the answer.
     """
+    ours, theirs = left._parts, right._parts
 
     def answer(*sides: Side) -> tuple[dict[str, Any], ArrayView | StringArray]:
-        description = left._typed_description()
-        description["names"] = description["names"] or sides[1].table._names
-        return description, left._owned_locked(_joined(left, choose(*sides)))
+        description = ours.copies.typed_description_locked()
+        description["names"] = description["names"] or sides[1].parts.copies.names
+        return description, ours.scans.owned_locked(_joined(ours.front, choose(*sides)))
 
     description, keys = _of_both(left, right, answer)
-    description |= {"capacity": keys.shape[0], "max_size": None, "evict": None, "score": None}
-    made = copies.like(left, description, keys, None, unique=False)
-    made._note_kind_of(right)
+    description |= {"capacity": keys.shape[0], **_UNBOUNDED}
+    made = left._with_pairs(TableContents(description, keys, None), left.device, unique=False)
+    made._parts.front.note_kind_of(theirs.front)
     return made
 
 
@@ -202,7 +210,7 @@ def related(left: BaseTable, right: BaseTable, holds: Relation) -> bool:
 
 def changed(left: BaseTable, right: BaseTable, change: Change, verb: str) -> None:
     """Change the left set, by a verb, to what follows from the right one at one moment."""
-    left._need(verb)
+    left._parts.facts.need(verb)
     _of_both(left, right, change, alone=True)
 
 
@@ -211,37 +219,38 @@ def _of_both(left: BaseTable, right: BaseTable, ask: Callable[[Side, Side], T], 
 
     All threads lock two tables in the same order, so none waits for another for ever.
     """
-    for table in (left, right):
-        table._need("keys")
-        table._need("contains")
-    if right._key != left._key:
+    ours, theirs = left._parts, right._parts
+    for parts in (ours, theirs):
+        parts.facts.need("keys")
+        parts.facts.need("contains")
+    if theirs.front.key != ours.front.key:
         raise DtypeError(
-            f"both tables must hold one key type, got {left._key.name} and {right._key.name}: give a method, such as "
-            "union or issubset, the other table's keys(), which are compared exactly"
+            f"both tables must hold one key type, got {ours.front.key.name} and {theirs.front.key.name}: give a "
+            "method, such as union or issubset, the other table's keys(), which are compared exactly"
         )
 
     def answer() -> T:
-        near: BaseTable = right
-        if right.device != left.device or not copies.same_order(left, right):
-            keys, values = copies.in_order_of(left, right, *right._host_columns_locked())
-            description = right._typed_description() | {"max_size": None, "evict": None, "score": None}
-            description["names"] = left._names or description["names"]
-            near = copies.rebuilt(type(right), copies.TableContents(description, keys, values), left.device)
-        return ask(Side(left), Side(near))
+        near = theirs
+        if right.device != left.device or not ours.front.has_order_of(theirs.front):
+            keys, values = ours.front.ordered(theirs.front, *theirs.scans.on_host_locked()[:2])
+            description = theirs.copies.typed_description_locked() | _UNBOUNDED
+            description["names"] = ours.copies.names or description["names"]
+            near = right._rebuilt(TableContents(description, keys, values), left.device)._parts
+        return ask(Side(ours), Side(near))
 
     if left is right:
-        return left._alone(answer) if alone else left._settled(answer)
-    lock_left = left._alone if alone else left._settled
+        return ours.guarded.alone(answer) if alone else ours.guarded.settled(answer)
+    lock_left = ours.guarded.alone if alone else ours.guarded.settled
     if id(left) < id(right):
-        return lock_left(lambda: right._settled(answer))
-    return right._settled(lambda: lock_left(answer))
+        return lock_left(lambda: theirs.guarded.settled(answer))
+    return theirs.guarded.settled(lambda: lock_left(answer))
 
 
-def _joined(table: BaseTable, parts: list[ArrayView]) -> ArrayView:
+def _joined(front: Front, parts: list[ArrayView]) -> ArrayView:
     """Several arrays of keys as one."""
     if len(parts) == 1:
         return parts[0]
-    column, engine, n = table._key, table._engine, sum(part.rows for part in parts)
+    column, engine, n = front.key, front.engine, sum(part.rows for part in parts)
     joined = engine.allocate(max(1, n * column.nbytes))
     at = joined.ptr
     for part in parts:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from ..storage.slots import SubtableFigures, TierFigures
+from .facts import Facts
+from .front import Front
+from .guarded import Guarded
 
-__all__ = ["Stats"]
+__all__ = ["Figures", "Stats"]
 
 
 @dataclass(frozen=True)
@@ -67,3 +70,48 @@ class Stats:
     evicted: int | None
     tiers: TierFigures | None = None
     subtables: tuple[SubtableFigures, ...] | None = None
+
+
+class Figures:
+    """Reads the figures of a table, and no slot."""
+
+    __slots__ = ("_facts", "_front", "_guarded")
+
+    def __init__(self, facts: Facts, front: Front, guarded: Guarded) -> None:
+        self._facts, self._front, self._guarded = facts, front, guarded
+
+    def repr_locked(self) -> str:
+        """The table in one line."""
+        facts, front, store = self._facts, self._front, self._guarded.storage.store
+        value = "" if front.value is None else f", value={front.value.numpy}"
+        return (
+            f"<{facts.name} key={front.key.name}{value}: {store.size:,} keys in "
+            f"{store.slots:,} slots, {facts.design.name} on {front.device}>"
+        )
+
+    def stats_locked(self) -> Stats:
+        """All figures."""
+        facts, storage = self._facts, self._guarded.storage
+        store, nbytes, use = storage.store, storage.nbytes, storage.memory_use()
+        size, bounded = store.size, cast(Any, storage)
+        pair = sum(column.nbytes for column in self._front.stored)
+        return Stats(
+            size=size,
+            slots=store.slots,
+            load_factor=size / store.slots,
+            nbytes=nbytes,
+            bytes_per_pair=nbytes / size if size else float("inf"),
+            memory_utilisation=size * pair / use.in_use,
+            reserve_nbytes=use.reserve,
+            design=facts.design.name,
+            parameters=dict(facts.parameters),
+            rebuilds=store.rebuilds,
+            resizes=store.resizes,
+            peak_nbytes=store.peak_nbytes,
+            nodes=use.nodes,
+            insert_probes=store.insert_probes,
+            max_size=facts.bound and facts.bound.max_size,
+            evicted=facts.bound and bounded.evicted,
+            tiers=use.tiers,
+            subtables=use.subtables,
+        )

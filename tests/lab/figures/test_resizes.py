@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from support.elsewhere import LabElsewhere
+from support.inside import parts_of
 from warphash import HashMap, ParameterError
 from warphash.lab.bench.runner import Lab, Setting
 from warphash.lab.data import workloads
@@ -59,7 +60,7 @@ def test_lookups_beside_a_resize_wait_and_are_right(lab: Lab, up: bool, monkeypa
     def slowly(self: Any, keys: Any, *rest: Any, **options: Any) -> Any:
         if len(keys) > 1:
             return update(self, keys, *rest, **options)
-        self._lock.write(time.sleep, held_s)
+        parts_of(self).guarded.lock.write(time.sleep, held_s)
         return update(self, keys, *rest, **options)
 
     monkeypatch.setattr(HashMap, verb, slowly)

@@ -10,6 +10,7 @@ import pytest
 
 from emulated.scenarios import emulation
 from support.engines import missing, one_of_each
+from support.inside import storage_of
 from warphash.errors import ParameterError
 from warphash.lab.bench.runner import Lab, Setting
 from warphash.lab.data.workloads import make
@@ -85,7 +86,7 @@ def test_lost_and_invented_pairs_are_counted() -> None:
     drawn = draw_operations(make(1000, "u4", "u4", seed=1), 500, 1.0, seed=1)
     lab = Lab("cpu", repetitions=1)
     table = lab.empty(make(len(drawn.keys), "u4", "u4", seed=1), STASH, 0.8)
-    course = slices._Course(lab, table._storage.store.array, drawn, seed=1)
+    course = slices._Course(lab, storage_of(table).store.array, drawn, seed=1)
     assert course.run(course.together(), course.check_together)[1] == 0
     lost = len(drawn.keys) - drawn.each  # the last slice but one, of inserts and finds
     found = course.run(course.together()[:-2], course.check_together)[1]
@@ -101,7 +102,7 @@ def test_the_hybrid_collaborates_from_the_threshold_on() -> None:
     drawn = draw_operations(make(2000, "u4", "u4", seed=1), 500, 1.0, seed=1)
     lab = Lab("emulated", repetitions=1)
     table = lab.empty(make(len(drawn.keys), "u4", "u4", seed=1), Setting("stadium", {}), 0.8)
-    course = slices._Course(lab, table._storage.store.array, drawn, seed=1)
+    course = slices._Course(lab, storage_of(table).store.array, drawn, seed=1)
     plain, late = (course._engine.program(interleaved(course._array.spec, both)) for both in (False, True))
     used = [course._interleaved(number * drawn.each) for number in range(drawn.slices + 1)]
     before = sum(number * drawn.each < table.stats().slots / 2 for number in range(drawn.slices + 1))

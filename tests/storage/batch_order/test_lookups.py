@@ -12,6 +12,7 @@ import pytest
 
 from support.engines import missing, one_of_each
 from support.hashing import first_buckets
+from support.inside import storage_of
 from support.planting import planted
 from support.refusals import refusing
 from warphash import HashMap, HashSet
@@ -77,7 +78,7 @@ def some_keys(n: int, dtype: str, seed: int = 1) -> np.ndarray:
 @pytest.mark.parametrize("buckets_of_part", [1, 64])
 def test_keys_go_by_parts_and_answers_come_back(device: str, dtype: str, n: int, buckets_of_part: int) -> None:
     table = HashMap(dtype, dtype, capacity=1500, device=device, **DESIGNS[0])
-    array, engine, shift = table._storage.store.array, engine_for(device), buckets_of_part.bit_length() - 1
+    array, engine, shift = storage_of(table).store.array, engine_for(device), buckets_of_part.bit_length() - 1
     parts = (array.buckets - 1 >> shift) + 1
     assert (buckets_of_part == 1) == (parts > 128) and parts <= sizes_of_parts.MOST_PARTS
     keys = np.random.default_rng(n).integers(0, 999, n).astype(dtype)
@@ -170,7 +171,7 @@ def test_where_a_lookup_goes_as_it_came(why: str, restored: list[int], monkeypat
     engine, keys = engine_for("emulated"), some_keys(4000, "uint32")
     monkeypatch.setattr(engine, "reach_bytes", 8192)
     table = HashMap.from_arrays(keys, ~keys, device="emulated", **DESIGNS[0])
-    array, out = table._storage.store.array, engine.allocate(8 * 4000)
+    array, out = storage_of(table).store.array, engine.allocate(8 * 4000)
     held = engine.from_host(keys)
 
     def refuse(*_: Any) -> None:
@@ -179,7 +180,7 @@ def test_where_a_lookup_goes_as_it_came(why: str, restored: list[int], monkeypat
     monkeypatch.setattr(engine, "is_captured", lambda _: why == "captured")
     monkeypatch.setattr(engine, "allocate", refuse)
     monkeypatch.setattr(lookups, "FEWEST_PARTITIONED", 4001 if why == "few keys" else 4000)
-    table._storage.find(held.ptr, 4000, out.ptr, out.ptr + 16000, b"\0", None)
+    storage_of(table).find(held.ptr, 4000, out.ptr, out.ptr + 16000, b"\0", None)
     assert (engine.to_host(out.ptr, np.uint32, 4000) == ~keys).all()
     assert array.erase(held.ptr, 4000, out.ptr) == 4000 and not restored
 
@@ -437,7 +438,7 @@ def test_a_measured_number_decides(small_window: str, value: str | None, restore
     keys = some_keys(5000, "uint32")
     options = {"device": small_window, **DESIGNS[0]}
     table: Any = HashMap.from_arrays(keys, ~keys, **options) if value else HashSet.from_arrays(keys, **options)
-    array, asked = table._storage.store.array, np.tile(keys, 3)
+    array, asked = storage_of(table).store.array, np.tile(keys, 3)
     count = parts_of_window(array)
     assert count > 3
     for number, by_parts in ((None, False), (count, True), (count + 1, False), (1, True), (calibrate.NEVER, False)):
@@ -468,7 +469,7 @@ def test_the_number_is_measured_and_kept(
 ) -> None:
     options = {"capacity": 1, "device": small_window, **setting}
     table: Any = HashMap(key, value, **options) if value else HashSet(key, **options)
-    store = table._storage.store
+    store = storage_of(table).store
     number = calibrate.calibrate(store, 4000)
     assert number == calibrate.NEVER or number > 1
     assert store.engine.recall(store.state.array.spec) == number
@@ -499,7 +500,7 @@ def test_lookups_that_are_timed_are_answered(small_window: str, monkeypatch: pyt
     monkeypatch.setattr(calibrate, "find_by_parts", checked(by_parts))
     monkeypatch.setattr(calibrate, "find_as_given", checked(as_given))
     table = HashMap("uint64", "uint64", device=small_window, **DESIGNS[0])
-    assert calibrate.time_lookups(table._storage.store, 3000, rounds=2) is not None
+    assert calibrate.time_lookups(storage_of(table).store, 3000, rounds=2) is not None
     assert answered == [True] * 4
 
 
@@ -520,12 +521,12 @@ def test_the_fewest_parts_of_some_times(seconds: list[tuple[int, float, float]],
 
 def test_no_memory_for_what_is_measured(small_window: str) -> None:
     table = HashMap("uint32", "uint32", device=small_window, **DESIGNS[0])
-    engine, spec = engine_for(small_window), table._storage.store.state.array.spec
+    engine, spec = engine_for(small_window), storage_of(table).store.state.array.spec
     for first in range(1, 1000):
         engine.remember(spec, 7.5)
         with refusing(engine, first) as count:
             try:
-                calibrate.calibrate(table._storage.store, 2000)
+                calibrate.calibrate(storage_of(table).store, 2000)
                 assert engine.recall(spec) != 7.5
             except MemoryError:
                 assert count.refused and engine.recall(spec) == 7.5
@@ -577,7 +578,7 @@ def disorder(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch)
     """Whether an answer was lost or came to another element, in one schedule."""
     monkeypatch.setattr(emulated, "schedule_seed", seed)
     keys = some_keys(9100, "uint32", seed=3)
-    array = HashMap("uint32", "uint32", capacity=5000, device="emulated", **DESIGNS[0])._storage.store.array
+    array = storage_of(HashMap("uint32", "uint32", capacity=5000, device="emulated", **DESIGNS[0])).store.array
     monkeypatch.setattr(array, "engine", engine)
     held, out = engine.from_host(keys), engine.from_host(np.zeros(5 * 9100, np.uint8))
     try:

@@ -11,6 +11,7 @@ import pytest
 from support.engines import missing, narrow, one_of_each
 from support.faults import OLD, VERBS, Array, Family, Scenario, all_faults, check_harmless, new_values
 from support.hashing import first_buckets
+from support.inside import storage_of
 from support.planting import planted
 from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.abi import Flag
@@ -64,7 +65,7 @@ def test_a_batch_in_the_order_of_the_parts(
     for setting in SETTINGS:
         make: Any = HashMap(dtype, dtype, capacity=n, device=device, **setting) if valued else None
         table = make or HashSet(dtype, capacity=n, device=device, **setting)
-        store = table._storage.store.array
+        store = storage_of(table).store.array
         bucket_bytes = store.spec.slots_per_bucket * store.spec.slot_bytes
         parts = sizes_of_parts.parts_of(store.buckets, bucket_bytes, window_bytes, lanes, n)
         assert parts is not None and 2 <= parts[0] <= sizes_of_parts.MOST_PARTS
@@ -162,7 +163,7 @@ def test_a_table_that_is_full_names_the_keys_that_did_not_fit(device: str, monke
 def test_without_memory_for_copies_the_batch_goes_as_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = engine_for("emulated")
     table = HashMap("uint32", "uint32", capacity=4000, design="cuckoo", device="emulated")
-    store = table._storage.store.array
+    store = storage_of(table).store.array
 
     def refuse(*_: Any) -> None:
         raise MemoryError
@@ -216,7 +217,7 @@ def disorder(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(emulated, "schedule_seed", seed)
     n = 4500
     table = HashMap("uint32", "uint32", capacity=n, design="cuckoo", device="emulated")
-    store = table._storage.store.array
+    store = storage_of(table).store.array
     monkeypatch.setattr(store, "engine", engine)
     keys = some_keys(n, "uint32")
     try:
@@ -252,7 +253,7 @@ class TestSchedules:
 def misplaced(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether a crowded table that is filled in two rounds has lost or invented keys, in one schedule."""
     monkeypatch.setattr(emulated, "schedule_seed", seed)
-    like = HashSet("uint32", capacity=500, design="iceberg", threshold=0.2, device="emulated")._storage.store.array
+    like = storage_of(HashSet("uint32", capacity=500, design="iceberg", threshold=0.2, device="emulated")).store.array
     array = BucketArray(like.kind._replace(engine=engine), like.slots, 1, like.family)
     array.clear()
     keys = some_keys(int(0.98 * array.slots), "uint32")

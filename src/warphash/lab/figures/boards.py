@@ -19,6 +19,7 @@ from ...runtime.abi import TicketBatch
 from ...runtime.devices import engine_for
 from ...runtime.engine import KernelSpec, Program
 from ...storage.batch import Batch
+from .arrays import array_of
 
 if TYPE_CHECKING:
     from ..bench.runner import Lab, Setting
@@ -105,7 +106,7 @@ def measure_boards(lab: Lab, drawn: Drawn, setting: Setting, load_factor: float,
         seed=seed,
         **setting.keywords,
     )
-    array: Any = table._storage.store.state.array
+    array: Any = array_of(table)
 
     def empty() -> None:
         array.clear(_STREAM)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import HashMap
+from .arrays import array_of
 
 if TYPE_CHECKING:
     from ..bench.runner import Lab, Setting
@@ -77,7 +78,7 @@ def measure_bus(lab: Lab, setting: Setting, load_factor: float, n: int) -> list[
         seconds = lab.time(lambda: added.append(table.insert(batch, values)))
         return seconds, count - int(added[0].sum())
 
-    slots: Any = table._storage.store.array
+    slots: Any = array_of(table)
     nbytes = slots.slots * slots.spec.slot_bytes
     reads_per_s = lab.memory.reads_per_s(
         slots.table.slots, nbytes, slots.spec.slot_bytes, _READS["cpu" if lab.device == "cpu" else "cuda"]

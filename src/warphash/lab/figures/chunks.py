@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ... import HashMap
 from ...storage.tickets.threshold import crossing, time_chunks
+from .arrays import array_of
 
 if TYPE_CHECKING:
     from ..bench.runner import Lab, Setting
@@ -68,7 +69,7 @@ def measure_chunks(lab: Lab, setting: Setting, load_factor: float, n: int, seed:
             **keywords,
         )
 
-    times = time_chunks(empty("hybrid", 1)._storage.store.array, n, load_factor, CHUNKS, seed=seed)
+    times = time_chunks(array_of(empty("hybrid", 1)), n, load_factor, CHUNKS, seed=seed)
     fit = np.polynomial.Polynomial.fit(times.load_factors, times.stash - times.clstash, 2)
     wrong = sum(_wrong_pairs(lab, empty(lanes, n), n) for lanes in ("stash", "clstash"))
     return Chunks(*times, fit(times.load_factors), crossing(times), wrong)

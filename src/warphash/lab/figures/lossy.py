@@ -19,6 +19,7 @@ from ...runtime.devices import engine_for
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from ..bench import turns
 from ..data.workloads import first_of_each
+from .arrays import array_of
 
 if TYPE_CHECKING:
     from ..bench.runner import Lab, Setting
@@ -86,7 +87,7 @@ def measure_lossy(lab: Lab, workload: Workload, setting: Setting, load_factor: f
     keys, values = distinct_pairs(workload, lab)
     n, engine = len(keys), engine_for(lab.device)
     table: Any = lab.empty(workload, setting, load_factor, capacity=n, on_full="raise", seed=seed)
-    array: Any = table._storage.store.array
+    array: Any = array_of(table)
     words = [_copied(lab, engine, column) for column in (keys, values)]
     report = engine.allocate(8 * REPORT_WORDS, _STREAM)
     program = engine.program(LOSSY)

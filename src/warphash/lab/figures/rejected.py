@@ -23,6 +23,7 @@ from ...runtime.devices import engine_for
 from ...runtime.engine import Engine, KernelSpec
 from ...storage.batch import Batch
 from ..data.workloads import Workload
+from .arrays import array_of
 from .traces import pairs
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _array(lab: Lab, setting: Setting, load_factor: float, n: int, seed: int) ->
     """The memory of an empty table with room for ``n`` pairs, and its kernels."""
     keys, values = pairs(1)
     table = lab.empty(Workload("trace", keys, values, keys[:0]), setting, load_factor, capacity=n, seed=seed)
-    return table._storage.store.array
+    return array_of(table)
 
 
 def _counts(engine: Engine, report: int) -> Report:

@@ -35,6 +35,7 @@ from ...runtime.abi import DISPLACED_CAPACITY, REPORT_WORDS, Flag, Operation, Ti
 from ...runtime.devices import engine_for
 from ...runtime.engine import KernelSpec, Program
 from ..data.workloads import Workload
+from .arrays import array_of
 
 if TYPE_CHECKING:
     from ..bench.runner import Lab, Setting
@@ -174,7 +175,7 @@ def _array(lab: Lab, pairs: Workload, setting: Setting, load_factor: float | Non
     chooses = memory in registry.get(setting.design).memories
     parameters = {name: value for name, value in setting.parameters.items() if chooses or name != "memory"}
     table = lab.empty(pairs, replace(setting, parameters=parameters), load_factor, on_full="raise", seed=seed)
-    array = table._storage.store.array
+    array = array_of(table)
     if not chooses:
         array._memory = array.engine.allocate_pinned(array.nbytes)
         array.table.slots = array._memory.ptr

@@ -1,0 +1,88 @@
+"""What a table is, and stays: its class, its design and its options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from ..designs import registry
+from ..designs.base import Design
+from ..errors import ParameterError, UnsupportedVerb
+from ..storage.bounded.bound import RANKED_ROWS, Bound
+
+__all__ = ["Facts"]
+
+
+class Facts(NamedTuple):
+    """What a table is, and stays. A named tuple, since each table makes one.
+
+    Attributes
+    ----------
+    kind, name
+        The public class that says what the table is, and the class that the caller made, which may be derived from it.
+    is_multi
+        Whether the table keeps every pair, also of equal keys.
+    parameters
+        All parameters of the design.
+    bound
+        Of the number of keys; None for none.
+    load_factor, load_bounds
+        What the table is made for.
+    memory
+        Where the slots lie: ``"device"``, ``"host"``, or the path of a file, behind all links.
+    options
+        The other options, by their names.
+    """
+
+    kind: str
+    name: str
+    is_multi: bool
+    design: Design
+    parameters: dict[str, Any]
+    bound: Bound | None
+    load_factor: float
+    load_bounds: tuple[float, float] | None
+    memory: str | Path
+    seed: int
+    options: Mapping[str, Any]
+
+    @property
+    def keeps_ranks(self) -> bool:
+        """Whether a rank lies beside each pair."""
+        return self.bound is not None and self.bound.evict in RANKED_ROWS
+
+    @property
+    def rules(self) -> dict[str, Any]:
+        """The options that say when two keys are one: a table with these takes the same keys."""
+        return {name: self.options[name] for name in ("nulls", "floats")}
+
+    def check_bound(self) -> None:
+        """Raise unless the design can have the bound.
+
+        Raises
+        ------
+        UnsupportedVerb
+            If the design does not erase.
+        ParameterError
+            If there would be ranks beside pairs that are not on the device.
+        """
+        if self.bound is None:
+            return
+        self.need("erase")
+        if self.memory != "device" and self.keeps_ranks:
+            raise ParameterError(
+                f"evict={self.bound.evict!r} keeps a rank beside each pair on the device, and the pairs of this "
+                f"table are in {str(self.memory)!r}: give evict='lfu' or 'random'"
+            )
+
+    def need(self, verb: str) -> None:
+        """Raise `UnsupportedVerb` if the design does not have a verb."""
+        if verb not in self.design.capabilities:
+            self.refuse(verb)
+
+    def refuse(self, verb: str) -> NoReturn:
+        """Raise `UnsupportedVerb` for a verb that the design does not have."""
+        have = ", ".join(name for name in registry.names() if verb in registry.get(name).capabilities)
+        mend = f"these have: {have}" if have else "no other design has"
+        raise UnsupportedVerb(f"design {self.design.name!r} has no {verb}; {mend}")
