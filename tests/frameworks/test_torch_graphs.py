@@ -60,6 +60,24 @@ def test_find_and_contains(design: str) -> None:
         assert torch.equal(values.cpu(), torch.where(present, torch.arange(first, first + N) ** 2, -1))
 
 
+def test_verbs_that_write_to_given_tensors() -> None:
+    table = made()
+    keys = torch.arange(N, device="cuda")
+    values, there = torch.empty_like(keys), torch.empty(N, dtype=torch.bool, device="cuda")
+    table.find(keys)  # loads the kernel
+    graph, answers = graph_of(lambda keys: table.find(keys, -1, out=values, found=there), keys)
+    assert answers[0] is values and answers[1] is there
+    for first in (0, 500, 5000):
+        keys.copy_(torch.arange(first, first + N))
+        graph.replay()
+        wanted = torch.arange(first, first + N)
+        assert torch.equal(values.cpu(), torch.where(wanted < N, wanted**2, -1))
+        assert torch.equal(there.cpu(), wanted < N)
+    assert table.assign(keys, keys * 3, added=there) is there and there.all()
+    answer, _ = table.find(keys, out=keys)  # over the keys
+    assert answer is keys and torch.equal(keys.cpu(), 3 * torch.arange(5000, 5000 + N))
+
+
 @pytest.mark.filterwarnings("ignore:The CUDA Graph is empty")
 def test_a_plan() -> None:
     """Its calls in a graph and outside of one, on the current stream, into tensors of the caller."""

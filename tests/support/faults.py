@@ -337,6 +337,11 @@ def _plan(family: Family, table: Any, ids: Array) -> Any:
     return table.plan(len(ids)).assign(family.keys(ids), family.values(new_values(ids)))
 
 
+def _assign_into(family: Family, table: Any, ids: Array) -> Any:
+    """An assign whose flags the caller has room for."""
+    return table.assign(family.keys(ids), family.values(new_values(ids)), added=np.empty(len(ids), np.bool_))
+
+
 def _upsert(family: Family, table: Any, ids: Array) -> Any:
     return table.upsert(family.keys(ids), family.values(new_values(ids)), "add" if family.sums else "last")
 
@@ -346,6 +351,7 @@ VERBS = {
     for verb in (
         Verb("insert", _give("insert"), _inserted),
         Verb("assign", _give("assign"), _assigned, kinds=("map",)),
+        Verb("assign into", _assign_into, _assigned, kinds=("map",)),
         Verb("plan", _plan, _assigned, kinds=("map",)),
         Verb("upsert", _upsert, _upserted, kinds=("map",)),
         Verb("find_or_insert", _give("find_or_insert"), _inserted, kinds=("map",)),

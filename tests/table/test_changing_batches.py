@@ -215,21 +215,22 @@ def test_what_is_popped_is_what_is_returned(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(table) == N // 2
 
 
-def test_flags_that_others_write_to(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_planned", [False, True], ids=["verbs", "plan"])
+def test_flags_that_others_write_to(design: str, is_planned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(1)
     table: Any = HashMap("i8", "3i8", design=design, device="cpu", seed=1)
-    plan = table.plan(N)
+    calls = table.plan(N) if is_planned else table
     keys, added = random.integers(0, N, N), np.zeros(N, np.bool_)
     values = rows_of(keys, "3i8")
-    with changing(monkeypatch, Changing((added, ~added)).turn):  # of no array of the plan
-        plan.insert(keys, values)
+    with changing(monkeypatch, Changing((added, ~added)).turn):  # of no array of the call
+        calls.insert(keys, values)
     table.clear()
 
     def write() -> None:
         added[:] = random.integers(0, 2, N)
 
     with changing(monkeypatch, write):
-        plan.insert(keys, values, added=added)
+        calls.insert(keys, values, added=added)
     assert added.sum() == len(table) == len(np.unique(keys))
     check_table(table, as_bytes(keys))
     found, absent = np.zeros(N, np.bool_), np.arange(N, 2 * N)
@@ -238,7 +239,7 @@ def test_flags_that_others_write_to(design: str, monkeypatch: pytest.MonkeyPatch
         found[:] = True
 
     with changing(monkeypatch, claim):
-        plan.find(absent, found=found)
+        calls.find(absent, found=found)
     assert not table.contains(absent).any()
 
 

@@ -44,7 +44,7 @@ from .closed import ClosedStorage
 from .copies import TableContents
 from .facts import Facts
 from .front import BOOL, COUNT, Front
-from .options import ExistingFile, buckets_of, capacity_of, check_string_options, choices_of, integer
+from .options import ExistingFile, buckets_of, capacity_of, check_string_options, choices_of, integer, refuse_arrays
 from .parts import Parts
 from .pickling import as_bytes, rebuild
 from .stats import Stats
@@ -199,10 +199,10 @@ class BaseTable(Generic[K]):
 
     # ---- verbs that look keys up
     @overload
-    def contains(self, keys: Keys, *, order: Literal["given"] = "given") -> Bools: ...
+    def contains(self, keys: Keys, *, order: Literal["given"] = "given", found: Any = None) -> Bools: ...
 
     @overload
-    def contains(self, keys: A, *, order: Literal["given"] = "given") -> A: ...
+    def contains(self, keys: A, *, order: Literal["given"] = "given", found: A | None = None) -> A: ...
 
     @overload
     def contains(self, keys: Keys, *, order: Literal["any"]) -> tuple[npt.NDArray[K], Bools]: ...
@@ -210,7 +210,7 @@ class BaseTable(Generic[K]):
     @overload
     def contains(self, keys: A, *, order: Literal["any"]) -> tuple[A, A]: ...
 
-    def contains(self, keys: Any, *, order: Order = "given") -> Any:
+    def contains(self, keys: Any, *, order: Order = "given", found: Any = None) -> Any:
         """Which keys are there: bool[n]. Reads at most one bucket per hash function and key.
 
         Parameters
@@ -221,11 +221,20 @@ class BaseTable(Generic[K]):
             ``"any"`` lets the table choose the order of the answers: ``(keys[n], found[n])``, where ``keys`` are the
             given ones in that order. A large batch is then answered in the order in which its keys lie in the table,
             where this saves time. Where the order is kept, ``keys`` is the object that was given.
+        found
+            Array bool[n] of the keys' library on their device, which is written to and returned. None for a new one. If
+            the array shares memory with ``keys``, these are copied first.
+
+        Raises
+        ------
+        DeviceError, DtypeError, ParameterError, ShapeError
+            If ``found`` is another array, or is given with ``order="any"``.
         """
         if order != "given":
-            keys, _, found = self._parts.lookups.in_any_order("contains", keys, None, 0, order)
-            return keys, found
-        return self._parts.lookups.look_up("contains", keys, None, 0)[1]
+            refuse_arrays(order, found=found)
+            keys, _, there = self._parts.lookups.in_any_order("contains", keys, None, 0, order)
+            return keys, there
+        return self._parts.lookups.look_up("contains", keys, None, 0, None, found)[1]
 
     def __contains__(self, key: Any) -> bool:
         """Whether one key is there. What the key type cannot represent exactly is not.

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from ..arrays.adapters.engine import ENGINE_MEMORY
 from ..arrays.adapters.numpy import NUMPY
-from ..arrays.batch import library_of_rows
+from ..arrays.batch import as_rows, library_of_rows
 from ..arrays.cast import Fits, spread
 from ..arrays.exact import item_at
+from ..arrays.form import OF_THE_KEYS, Form, share_memory
 from ..arrays.library import ArrayView, Library
 from ..arrays.row_names import Names, check_text
 from ..arrays.row_type import Column, known_names
@@ -22,6 +23,7 @@ from ..arrays.transfer import Body, Transfer
 from ..arrays.view import library_like, view, view_array
 from ..errors import DtypeError, ParameterError, ShapeError, TableFull
 from ..runtime.engine import Engine
+from ..runtime.memory import bytes_at
 from . import captured
 
 __all__ = ["BOOL", "COUNT", "PRESENCE", "Front"]
@@ -264,16 +266,61 @@ class Front:
         seen = self.seen(view(like), "like")
         return library_of_rows(seen.library), seen.device
 
-    def spread(self, seen: ArrayView, fits: Fits, answers: ArrayView, absent: bytes) -> ArrayView:
-        """The answers for all keys of a batch, of those for the ones that fit; ``absent`` is that of the others."""
-        shape = seen.shape[:1] + answers.shape[1:]
-        out = seen.library.empty(seen, shape, answers.dtype, self.engine)
+    def spread(
+        self, seen: ArrayView, fits: Fits, answers: ArrayView, absent: bytes, out: ArrayView | None = None
+    ) -> ArrayView:
+        """The answers for all keys of a batch, of those for the ones that fit; ``absent`` is that of the others.
+
+        They are written to ``out``, or to a new array.
+        """
+        if out is None:
+            out = seen.library.empty(seen, seen.shape[:1] + answers.shape[1:], answers.dtype, self.engine)
         spread(out, fits, answers, absent)
         return out
 
     def on_host(self, made: ArrayView) -> npt.NDArray[Any]:
         """As `Transfer.on_host`."""
         return self.transfer.on_host(made)
+
+    # ---- arrays that the caller has for results
+    def written(self, given: Any, keys: ArrayView, column: Column, what: str) -> ArrayView:
+        """See an array of the caller's for a row of a column for each key: of the keys' library, on their device.
+
+        Raises
+        ------
+        DeviceError, DtypeError, ParameterError, ShapeError
+            If the array is another one, or cannot be written to as it is.
+        """
+        like = keys._replace(library=library_of_rows(keys.library))
+        form = Form(like, keys.batch + column.shape, column.dtype, what, is_written=True, of=OF_THE_KEYS)
+        seen = form.see(given)
+        rows = seen if len(keys.batch) == 1 else as_rows(seen, column.shape)
+        assert rows is not None
+        return rows
+
+    def apart_from(self, given: ArrayView, out: ArrayView | None, found: ArrayView | None) -> ArrayView:
+        """An array that a call reads; or a copy, if the array shares memory with one that the call writes to.
+
+        Raises
+        ------
+        ParameterError
+            If the arrays for results share memory.
+        """
+        if out is not None and found is not None and share_memory(out, found):
+            raise ParameterError(
+                "out and found share memory, and each is written to: give arrays that share none, or leave found= out"
+            )
+        if not any(made is not None and share_memory(given, made) for made in (out, found)):
+            return given
+        nbytes = given.nbytes
+        if given.device == "cpu":
+            host = np.empty(given.shape, given.dtype)
+            at = host.ctypes.data
+            bytes_at(at, nbytes)[:] = bytes_at(given.ptr, nbytes)
+            return given._replace(ptr=at, owner=host, host=host)
+        memory = self.engine.allocate(nbytes, given.stream)
+        self.engine.copy(memory.ptr, given.ptr, nbytes, given.stream)
+        return given._replace(ptr=memory.ptr, owner=memory)
 
     # ---- work on the addresses of arrays
     def run(self, body: Body, ins: Sequence[ArrayView], outs: Sequence[ArrayView], stream: Any) -> None:

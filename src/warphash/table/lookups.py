@@ -55,17 +55,30 @@ class Lookups:
         self.captures = Captures(facts)
         self.known: dict[tuple[type, bool], KnownLookups | None] = {}
 
-    def look_up(self, verb: str, keys: Any, column: Column | None, default: Any) -> tuple[Any, Any]:
+    def look_up(
+        self, verb: str, keys: Any, column: Column | None, default: Any, out: Any = None, found: Any = None
+    ) -> tuple[Any, Any]:
         """Values and presence of keys, given or `Sought`; None for the values without a ``column``.
+
+        Parameters
+        ----------
+        out, found
+            Arrays of the caller's, which are written to and returned. None for new ones. If one shares memory with the
+            keys, these are copied first.
 
         Raises
         ------
         UnsupportedVerb
             If the design does not have ``verb``.
+        DeviceError, DtypeError, ParameterError, ShapeError
+            If an array is not of the results' type and shape, or not of the keys' library and device; if it cannot be
+            written to; or if both share memory.
         """
         if verb not in self._verbs:
             self._facts.refuse(verb)
         absent = b"\0" if column is None else column.default(default)
+        if out is not None or found is not None:
+            return self._look_up_into(keys, column, absent, out, found)
         which = type(keys), column is not None
         known = self.known.get(which)
         if known is not None and (made := known.see(keys)) is not None:
@@ -93,6 +106,31 @@ class Lookups:
         if column is None or values is None:
             return None, library.export(found)
         return column.exported(values) if column.shape else library.export(values), library.export(found)
+
+    def _look_up_into(self, keys: Any, column: Column | None, absent: bytes, out: Any, found: Any) -> tuple[Any, Any]:
+        """As `look_up`, into arrays of the caller's."""
+        front = self._front
+        seen, fits = front.sought(keys)
+        values = None if column is None or out is None else front.written(out, seen, column, "out")
+        flags = None if found is None else front.written(found, seen, PRESENCE, "found")
+        sought = front.apart_from(seen, values, flags)
+        if fits is None:
+            made, there = self._room(seen, column, values), self._room(seen, PRESENCE, flags)
+            self.find(sought, made, there, absent)
+        else:
+            rows = chosen(sought, fits)
+            made, there = self._room(rows, column, None), self._room(rows, PRESENCE, None)
+            self.find(rows, made, there, absent)
+            made = None if made is None else front.spread(seen, fits, made, absent, values)
+            there = front.spread(seen, fits, there, b"\0", flags)
+        answer = out if out is not None or column is None else column.exported(made)
+        return answer, there.library.export(there) if found is None else found
+
+    def _room(self, keys: ArrayView, column: Column | None, given: ArrayView | None) -> Any:
+        """Room for a row of a column for each key: the given array, or a new one; None without a column."""
+        if column is None or given is not None:
+            return given
+        return keys.library.empty(keys, keys.shape[:1] + column.shape, column.dtype, self._engine)
 
     def in_any_order(
         self, verb: str, keys: Any, column: Column | None, default: Any, order: str

@@ -20,7 +20,7 @@ from .base import BaseTable
 from .front import BOOL
 from .items import PairTable
 from .keywords import Comparison, Operator, TableOptions, TableOptionsWithCapacity
-from .options import capacity_for
+from .options import capacity_for, refuse_arrays
 from .plan import MapPlan, SetPlan
 
 __all__ = ["HashMap", "HashSet"]
@@ -183,12 +183,18 @@ class HashMap(PairTable[K, V]):
         return table
 
     @overload
-    def insert(self, keys: Keys, values: Any, *, scores: Any = None, assume_unique: bool = False) -> Bools: ...
+    def insert(
+        self, keys: Keys, values: Any, *, scores: Any = None, assume_unique: bool = False, added: Any = None
+    ) -> Bools: ...
 
     @overload
-    def insert(self, keys: A, values: Any, *, scores: Any = None, assume_unique: bool = False) -> A: ...
+    def insert(
+        self, keys: A, values: Any, *, scores: Any = None, assume_unique: bool = False, added: A | None = None
+    ) -> A: ...
 
-    def insert(self, keys: Any, values: Any, *, scores: Any = None, assume_unique: bool = False) -> Any:
+    def insert(
+        self, keys: Any, values: Any, *, scores: Any = None, assume_unique: bool = False, added: Any = None
+    ) -> Any:
         """Add the keys that are absent; a present key keeps its value.
 
         Parameters
@@ -199,6 +205,9 @@ class HashMap(PairTable[K, V]):
             Of a table with ``evict="score"``: a number for each key. A present key keeps its score, too.
         assume_unique
             The caller guarantees that the keys differ from each other and from the keys in the table.
+        added
+            Array bool[n] of the keys' library on their device, which is written to and returned. None for a new one. A
+            given array that shares memory with it is copied first.
 
         Returns
         -------
@@ -210,21 +219,26 @@ class HashMap(PairTable[K, V]):
         ------
         TableFull
             If a batch does not fit and the table may not grow; the table is as it was.
+        DeviceError, DtypeError, ParameterError, ShapeError
+            If ``added`` is another array; the table is as it was.
         """
-        return self._parts.updates.update("insert", keys, values, Op.KEEP, scores=scores, unique=assume_unique)
+        return self._parts.updates.update(
+            "insert", keys, values, Op.KEEP, scores=scores, unique=assume_unique, added=added
+        )
 
     @overload
-    def assign(self, keys: Keys, values: Any, *, scores: Any = None) -> Bools: ...
+    def assign(self, keys: Keys, values: Any, *, scores: Any = None, added: Any = None) -> Bools: ...
 
     @overload
-    def assign(self, keys: A, values: Any, *, scores: Any = None) -> A: ...
+    def assign(self, keys: A, values: Any, *, scores: Any = None, added: A | None = None) -> A: ...
 
-    def assign(self, keys: Any, values: Any, *, scores: Any = None) -> Any:
+    def assign(self, keys: Any, values: Any, *, scores: Any = None, added: Any = None) -> Any:
         """Insert or overwrite: bool[n], True where the key is new. Of several values for one key, one is kept whole.
 
-        In a table with ``evict="score"``, ``scores`` has a number for each key, and overwrites, too.
+        In a table with ``evict="score"``, ``scores`` has a number for each key, and overwrites, too. ``added`` is as
+        for `insert`.
         """
-        return self._parts.updates.update("assign", keys, values, Op.REPLACE, scores=scores)
+        return self._parts.updates.update("assign", keys, values, Op.REPLACE, scores=scores, added=added)
 
     @overload
     def upsert(self, keys: Keys, values: Any, op: Operator, *, scores: Any = None) -> Bools: ...
@@ -362,11 +376,19 @@ class HashMap(PairTable[K, V]):
 
     @overload
     def find(
-        self, keys: Keys, default: Any = 0, *, order: Literal["given"] = "given"
+        self, keys: Keys, default: Any = 0, *, order: Literal["given"] = "given", out: Any = None, found: Any = None
     ) -> tuple[npt.NDArray[V], Bools]: ...
 
     @overload
-    def find(self, keys: A, default: Any = 0, *, order: Literal["given"] = "given") -> tuple[A, A]: ...
+    def find(
+        self,
+        keys: A,
+        default: Any = 0,
+        *,
+        order: Literal["given"] = "given",
+        out: A | None = None,
+        found: A | None = None,
+    ) -> tuple[A, A]: ...
 
     @overload
     def find(
@@ -376,7 +398,9 @@ class HashMap(PairTable[K, V]):
     @overload
     def find(self, keys: A, default: Any = 0, *, order: Literal["any"]) -> tuple[A, A, A]: ...
 
-    def find(self, keys: Any, default: Any = 0, *, order: Order = "given") -> tuple[Any, ...]:
+    def find(
+        self, keys: Any, default: Any = 0, *, order: Order = "given", out: Any = None, found: Any = None
+    ) -> tuple[Any, ...]:
         """Values of keys: ``(values[n], found[n])``, with ``default`` for absent keys. Does not wait for the device.
 
         Parameters
@@ -389,6 +413,15 @@ class HashMap(PairTable[K, V]):
             ``"any"`` lets the table choose the order of the answers: ``(keys[n], values[n], found[n])``, where ``keys``
             are the given ones in that order. A large batch is then answered in the order in which its keys lie in the
             table, where this saves time. Where the order is kept, ``keys`` is the object that was given.
+        out, found
+            Arrays of the keys' library on their device, ``n`` rows of the values' type and bool[n], which are written
+            to and returned. They share no memory with each other. If one shares memory with ``keys``, these are copied
+            first. None for new ones.
+
+        Raises
+        ------
+        DeviceError, DtypeError, ParameterError, ShapeError
+            If ``out`` or ``found`` is another array, or is given with ``order="any"``.
 
         Examples
         --------
@@ -400,8 +433,9 @@ class HashMap(PairTable[K, V]):
         """
         parts = self._parts
         if order != "given":
+            refuse_arrays(order, out=out, found=found)
             return parts.lookups.in_any_order("find", keys, parts.front.value, default, order)
-        return parts.lookups.look_up("find", keys, parts.front.value, default)
+        return parts.lookups.look_up("find", keys, parts.front.value, default, out, found)
 
     @overload
     def execute(
@@ -713,14 +747,16 @@ class HashSet(BaseTable[K]):
         return table
 
     @overload
-    def insert(self, keys: Keys, *, scores: Any = None, assume_unique: bool = False) -> Bools: ...
+    def insert(self, keys: Keys, *, scores: Any = None, assume_unique: bool = False, added: Any = None) -> Bools: ...
 
     @overload
-    def insert(self, keys: A, *, scores: Any = None, assume_unique: bool = False) -> A: ...
+    def insert(self, keys: A, *, scores: Any = None, assume_unique: bool = False, added: A | None = None) -> A: ...
 
-    def insert(self, keys: Any, *, scores: Any = None, assume_unique: bool = False) -> Any:
+    def insert(self, keys: Any, *, scores: Any = None, assume_unique: bool = False, added: Any = None) -> Any:
         """Add keys: bool[n], True where this element added its key. See `HashMap.insert`."""
-        return self._parts.updates.update("insert", keys, None, Op.KEEP, scores=scores, unique=assume_unique)
+        return self._parts.updates.update(
+            "insert", keys, None, Op.KEEP, scores=scores, unique=assume_unique, added=added
+        )
 
     # ---- one key, as of a Python set
     def plan(self, n: int, *, like: Any = None) -> SetPlan[K]:

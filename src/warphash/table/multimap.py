@@ -138,14 +138,19 @@ class MultiMap(PairTable[K, V]):
         return self._parts.lookups.answered(keys, COUNT, self._parts.guarded.settled, self._pairs.count)
 
     @overload
-    def find(self, keys: Keys, default: Any = 0) -> tuple[npt.NDArray[V], Bools]: ...
+    def find(
+        self, keys: Keys, default: Any = 0, *, out: Any = None, found: Any = None
+    ) -> tuple[npt.NDArray[V], Bools]: ...
 
     @overload
-    def find(self, keys: A, default: Any = 0) -> tuple[A, A]: ...
+    def find(self, keys: A, default: Any = 0, *, out: A | None = None, found: A | None = None) -> tuple[A, A]: ...
 
-    def find(self, keys: Any, default: Any = 0) -> tuple[Any, Any]:
-        """The first value of each key, and ``default`` for absent keys: ``(values[n], found[n])``."""
-        return self._parts.lookups.look_up("find", keys, self._values, default)
+    def find(self, keys: Any, default: Any = 0, *, out: Any = None, found: Any = None) -> tuple[Any, Any]:
+        """The first value of each key, and ``default`` for absent keys: ``(values[n], found[n])``.
+
+        ``out`` and ``found`` are as for `HashMap.find`.
+        """
+        return self._parts.lookups.look_up("find", keys, self._values, default, out, found)
 
     @overload
     def find_all(self, keys: Keys) -> tuple[npt.NDArray[V], npt.NDArray[np.int64]]: ...

@@ -30,6 +30,7 @@ __all__ = [
     "choices_of",
     "chosen",
     "integer",
+    "refuse_arrays",
 ]
 
 LEAST_LOAD_FACTOR = 1e-9
@@ -305,3 +306,10 @@ def _check(hash: str, on_full: str, attempts: Any) -> None:
         raise ParameterError(f"hash must be one of {HASHES}, got {hash!r}")
     if on_full not in ("grow", "raise"):
         raise ParameterError(f"on_full must be 'grow' or 'raise', got {on_full!r}")
+
+
+def refuse_arrays(order: str, **given: Any) -> None:
+    """Raise `ParameterError` if there are arrays for answers whose order the table chooses."""
+    for name, array in given.items():
+        if array is not None:
+            raise ParameterError(f'{name}= goes with order="given", got order={order!r}: leave one of them out')

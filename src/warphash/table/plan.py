@@ -14,13 +14,11 @@ from typing import Any, Generic, overload
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays.adapters.numpy import address_of
-from ..arrays.form import Form
+from ..arrays.form import Form, meet
 from ..arrays.library import ELSEWHERE, MAX_ROWS, ArrayView, refuse_rows
 from ..arrays.row_type import Column
-from ..errors import ParameterError, UnsupportedVerb
+from ..errors import UnsupportedVerb
 from ..runtime.abi import Op
-from ..runtime.memory import bytes_at
 from .array_types import A, Bools, K, Keys, V
 from .options import integer
 from .parts import Parts
@@ -125,9 +123,9 @@ class _Plan(Generic[K]):
             return self._look_up_seen(keys, form, out, found, absent)
         n, key_bytes, value_bytes = self._n, self._key_bytes, self._value_bytes
         if (  # which new arrays never do
-            _meet(at, key_bytes, values_at, value_bytes)
-            or _meet(at, key_bytes, found_at, n)
-            or _meet(values_at, value_bytes, found_at, n)
+            meet(at, key_bytes, values_at, value_bytes)
+            or meet(at, key_bytes, found_at, n)
+            or meet(values_at, value_bytes, found_at, n)
         ):
             return self._look_up_seen(keys, form, out, found, absent)
         self._parts.lookups.find_at(at, n, values_at, found_at, absent, stream)
@@ -138,11 +136,7 @@ class _Plan(Generic[K]):
         seen = self._parts.front.key.view(self._keys.see(keys), "keys")
         values = None if form is None else self._to_write(form, out, seen)
         flags = self._to_write(self._found, found, seen)
-        if values is not None and _share_memory(values, flags):
-            raise ParameterError(
-                "out and found share memory, and each is written to: give arrays that share none, or leave found= out"
-            )
-        seen = self._apart(seen, *(made for made in (values, flags) if made is not None))
+        seen = self._parts.front.apart_from(seen, values, flags)
         self._parts.lookups.find(seen, values, flags, absent)
         return None if values is None else _answer(values, out), _answer(flags, found)
 
@@ -159,39 +153,23 @@ class _Plan(Generic[K]):
         flags, added_at = self._new(self._added) if added is None else (added, self._added.address(added))
         if values_at is None or added_at is None:
             return self._update_seen(keys, values, added, op, unique)
-        if _meet(at, self._key_bytes, added_at, self._n) or _meet(values_at, self._value_bytes, added_at, self._n):
+        if meet(at, self._key_bytes, added_at, self._n) or meet(values_at, self._value_bytes, added_at, self._n):
             return self._update_seen(keys, values, added, op, unique)
         if front.like is None:
             front.note_kind(self._like)
-        made_at, _own = self._flags_at(added_at, given=added is not None)
+        made_at, _own = (added_at, None) if added is None else self._parts.updates.flags_at(added_at, self._n)
         update_at, n = self._parts.updates.update_at_locked, self._n
         self._parts.guarded.lock.write(update_at, at, values_at, n, op, made_at, unique, stream, keys)
         if made_at != added_at:
             self._engine.copy(added_at, made_at, self._n)
         return flags
 
-    def _flags_at(self, added: int, *, given: bool) -> tuple[int, Any]:
-        """Where an update writes the flags for ``added``, and what keeps that memory.
-
-        Kernels read the flags that they have written. So nobody else writes to these: where the caller has ``given``
-        an array in host memory, they lie elsewhere until the end.
-        """
-        if not given or not self._parts.front.transfer.shares_memory:
-            return added, None
-        own = np.empty(self._n, np.bool_)
-        return address_of(own), own
-
     def _update_seen(self, keys: Any, values: Any, added: Any, op: Op, unique: bool) -> Any:
         """As `_update`, of arrays that have to be seen."""
         updates = self._parts.updates
         pairs = updates.view_pairs(self._keys.see(keys), None if self._values is None else self._values.see(values))
         flags = self._to_write(self._added, added, pairs[0])
-        pairs = [self._apart(each, flags) for each in pairs]
-        self._parts.front.note_kind(pairs[0])
-        made_at, _own = self._flags_at(flags.ptr, given=added is not None)
-        self._parts.guarded.lock.write(updates.update_locked, pairs, op, flags._replace(ptr=made_at), unique=unique)
-        if made_at != flags.ptr:
-            self._engine.copy(flags.ptr, made_at, self._n)
+        updates.update_into(pairs, op, flags, unique=unique)
         return _answer(flags, added)
 
     def _new(self, form: Form) -> tuple[Any, int | None]:
@@ -199,20 +177,6 @@ class _Plan(Generic[K]):
         like = self._like
         made = like.library.empty(like, form.shape, form.dtype, self._engine)
         return made.owner, made.ptr
-
-    def _apart(self, given: ArrayView, *written: ArrayView) -> ArrayView:
-        """A given array; or a copy, if it shares memory with an array that the call writes to."""
-        if not any(_share_memory(given, made) for made in written):
-            return given
-        nbytes = given.nbytes
-        if given.device == "cpu":
-            host = np.empty(given.shape, given.dtype)
-            at = host.ctypes.data
-            bytes_at(at, nbytes)[:] = bytes_at(given.ptr, nbytes)
-            return given._replace(ptr=at, owner=host, host=host)
-        memory = self._engine.allocate(nbytes, given.stream)
-        self._engine.copy(memory.ptr, given.ptr, nbytes, given.stream)
-        return given._replace(ptr=memory.ptr, owner=memory)
 
     def _to_write(self, form: Form, given: Any, like: ArrayView) -> ArrayView:
         """The given array, checked; or a new one."""
@@ -338,16 +302,6 @@ class MapPlan(_Plan[K], Generic[K, V]):
 def _answer(made: ArrayView, given: Any) -> Any:
     """What the caller gets: the array that was given, or the one that was made."""
     return made.library.export(made) if given is None else given
-
-
-def _meet(at: int, nbytes: int, other: int, other_bytes: int) -> bool:
-    """Whether two ranges of addresses share an address."""
-    return at < other + other_bytes and other < at + nbytes
-
-
-def _share_memory(one: ArrayView, other: ArrayView) -> bool:
-    """Whether two arrays share memory. Addresses of the host and of all GPUs differ."""
-    return _meet(one.ptr, one.nbytes, other.ptr, other.nbytes)
 
 
 def _elsewhere() -> int:

@@ -72,6 +72,7 @@ class Updates:
         scores: Any = None,
         unique: bool = False,
         answers: bool = True,
+        added: Any = None,
     ) -> Any:
         """Insert, assign or combine: bool[n], True where this element added its key; None without ``answers``.
 
@@ -79,15 +80,26 @@ class Updates:
         ----------
         verb
             What the caller asks for; None for the first pairs of a new table, which every design takes.
+        added
+            Array bool[n] of the caller's, which is written to and returned. None for a new one. If the array shares
+            memory with keys, values or scores, these are copied first.
 
         Raises
         ------
         UnsupportedVerb
             If the design does not have ``verb``.
+        DeviceError, DtypeError, ParameterError, ShapeError
+            If ``added`` is of another type, shape, library or device. The table is as it was.
         """
         if verb not in self._verbs and verb is not None:
             self._facts.refuse(verb)
         front = self._front
+        if added is not None:
+            pairs = self.view_pairs(keys, values)
+            given = None if front.score is scores is None else front.scores(pairs[0], scores)
+            flags = front.written(added, pairs[0], PRESENCE, "added")
+            self.update_into(pairs, op, flags, unique=unique, scores=given)
+            return added
         see = self.known.get(type(keys))
         if see is not None and scores is None and answers:
             known = see(keys) if front.value is None else see(keys, values)
@@ -113,6 +125,38 @@ class Updates:
         else:
             self._guarded.lock.write(self.update_locked, pairs, op, added, unique=unique, scores=given)
         return None if added is None else added.library.export(added)
+
+    def update_into(
+        self,
+        pairs: Sequence[ArrayView],
+        op: Op,
+        added: ArrayView,
+        *,
+        unique: bool = False,
+        scores: ArrayView | None = None,
+    ) -> None:
+        """As `update`, of arrays that were seen. The flags may share memory with the other arrays."""
+        front = self._front
+        pairs = [front.apart_from(each, None, added) for each in pairs]
+        scores = None if scores is None else front.apart_from(scores, None, added)
+        if front.like is None:
+            front.note_kind(pairs[0])
+        made_at, _own = self.flags_at(added.ptr, added.shape[0])
+        made = added._replace(ptr=made_at)
+        self._guarded.lock.write(self.update_locked, pairs, op, made, unique=unique, scores=scores)
+        if made_at != added.ptr:
+            front.engine.copy(added.ptr, made_at, added.shape[0])
+
+    def flags_at(self, given: int, n: int) -> tuple[int, Any]:
+        """Where an update writes ``n`` flags for an array of the caller's, and what keeps that memory.
+
+        Kernels read the flags that they have written. So nobody else writes to these: in host memory, they lie
+        elsewhere until the end.
+        """
+        if not self._front.transfer.shares_memory:
+            return given, None
+        own = np.empty(n, np.bool_)
+        return address_of(own), own
 
     def update_at_locked(
         self, keys: int, values: int, n: int, op: Op, added: int, unique: bool, stream: int | None, named: Any
