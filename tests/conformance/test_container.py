@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,37 @@ def test_copy_is_apart(case: Case, rng: np.random.Generator) -> None:
     twin_model.erased(keys[::2], twin.erase(keys[::2]))
     model.erased(keys[1::3], table.erase(keys[1::3]))
     twin_model.agrees(twin, keys)
+    model.agrees(table, keys)
+
+
+def _reserved(table: Any) -> Any:
+    table.reserve(4 * len(table))
+    return table
+
+
+def _shrunk(table: Any) -> Any:
+    table.shrink()
+    return table
+
+
+MADE_OF_ANOTHER: dict[str, Callable[[Any], Any]] = {
+    "copied": lambda table: table.copy(),
+    "pickled": lambda table: pickle.loads(pickle.dumps(table)),
+    "reserved": _reserved,
+    "shrunk": _shrunk,
+}
+"""Tables whose slots got their pairs from other slots, and not by an update."""
+
+
+@pytest.mark.parametrize("made", MADE_OF_ANOTHER)
+def test_slots_without_an_update_are_cleared(case: Case, made: str, rng: np.random.Generator) -> None:
+    table, _, keys = filled(case, rng, case.n)
+    table = MADE_OF_ANOTHER[made](table)
+    table.clear()
+    model = Model(case.is_set)
+    model.agrees(table, keys)
+    values = case.values(len(keys), rng)
+    model.inserted(keys, values, case.insert(table, keys, values))
     model.agrees(table, keys)
 
 

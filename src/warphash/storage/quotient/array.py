@@ -238,8 +238,8 @@ class QuotientArray:
         self.cleared = self._is_blank = True  # no pair has been written since
 
     def forget(self, stream: Any = None) -> None:
-        """Forget all pairs. A new array is not cleared by that."""
-        if not self._is_new:
+        """Forget all pairs. A new array without any is not cleared by that. A copy may be new and have pairs."""
+        if self.cleared or not self._is_new:
             self.clear(stream)
 
     def forget_elements(self, stream: Any = None) -> None:
