@@ -45,6 +45,16 @@ def graph_of(lookup: Callable[[Any], Any], keys: Any) -> tuple[Any, Any]:
     return graph, answers
 
 
+def check_replays(graph: Any, keys: Any, values: Any, there: Any) -> None:
+    """Replay a find with a default of -1 for other keys, three times. The last keys begin at 5,000."""
+    for first in (0, 500, 5000):
+        wanted = torch.arange(first, first + N)
+        keys.copy_(wanted)
+        graph.replay()
+        assert torch.equal(values.cpu(), torch.where(wanted < N, wanted**2, -1))
+        assert torch.equal(there.cpu(), wanted < N)
+
+
 @pytest.mark.parametrize("design", DESIGNS)
 def test_find_and_contains(design: str) -> None:
     table = made(design)
@@ -67,12 +77,7 @@ def test_verbs_that_write_to_given_tensors() -> None:
     table.find(keys)  # loads the kernel
     graph, answers = graph_of(lambda keys: table.find(keys, -1, out=values, found=there), keys)
     assert answers[0] is values and answers[1] is there
-    for first in (0, 500, 5000):
-        keys.copy_(torch.arange(first, first + N))
-        graph.replay()
-        wanted = torch.arange(first, first + N)
-        assert torch.equal(values.cpu(), torch.where(wanted < N, wanted**2, -1))
-        assert torch.equal(there.cpu(), wanted < N)
+    check_replays(graph, keys, values, there)
     assert table.assign(keys, keys * 3, added=there) is there and there.all()
     answer, _ = table.find(keys, out=keys)  # over the keys
     assert answer is keys and torch.equal(keys.cpu(), 3 * torch.arange(5000, 5000 + N))
@@ -87,12 +92,7 @@ def test_a_plan() -> None:
     values, there = torch.empty_like(keys), torch.empty(N, dtype=torch.bool, device="cuda")
     graph, answers = graph_of(lambda keys: plan.find(keys, -1, out=values, found=there), keys)
     assert answers[0] is values and answers[1] is there
-    for first in (0, 500, 5000):
-        keys.copy_(torch.arange(first, first + N))
-        graph.replay()
-        wanted = torch.arange(first, first + N)
-        expected = torch.where(wanted < N, wanted**2, -1)
-        assert torch.equal(values.cpu(), expected) and torch.equal(there.cpu(), wanted < N)
+    check_replays(graph, keys, values, there)
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):

@@ -17,6 +17,15 @@ N = 100
 KEYS = np.arange(N)
 
 
+PLANNED = pytest.mark.parametrize("is_planned", [False, True], ids=["verbs", "plan"])
+"""Given arrays have one rule for the verbs of a table and for those of a plan."""
+
+
+def calls_of(table: Any, n: int, is_planned: bool) -> Any:
+    """What has the verbs: the table, or a plan of the table for ``n`` keys."""
+    return table.plan(n) if is_planned else table
+
+
 def made(**options: Any) -> HashMap:
     return HashMap.from_arrays(KEYS * 7, KEYS + 1, **{"device": "cpu", **options})
 
@@ -120,42 +129,67 @@ def test_a_bounded_table_with_scores() -> None:
 # ---- arrays that share memory
 @pytest.mark.parametrize("design", registry.names())
 @pytest.mark.parametrize("offset", [0, 8, 4 * N, 8 * N], ids=["same", "one further", "half", "behind"])
-def test_answers_over_the_keys(design: str, offset: int) -> None:
+@PLANNED
+def test_answers_over_the_keys(design: str, offset: int, is_planned: bool) -> None:
     """Right as if the keys were copied first."""
-    table, block = made(design=design), np.zeros(17 * N, np.uint8)
+    table = HashMap.from_arrays(KEYS * 7, KEYS + 1, design=design, device="cpu")
+    calls, block = calls_of(table, N, is_planned), np.zeros(17 * N, np.uint8)
     keys, out = block[: 8 * N].view("i8"), block[offset : offset + 8 * N].view("i8")
     flags = block[offset : offset + N].view(bool)
     keys[:] = KEYS[::-1] * 7
-    answer, found = table.find(keys, out=out)
+    answer, found = calls.find(keys, out=out)
     assert answer is out and found.all()
     np.testing.assert_array_equal(out, N - KEYS)
     keys[:] = KEYS[::-1] * 7
-    assert table.find(keys, found=flags)[1] is flags and flags.all()
+    assert calls.find(keys, found=flags)[1] is flags and flags.all()
     keys[:] = KEYS[::-1] * 7
-    assert table.contains(keys, found=flags) is flags and flags.all()
+    assert calls.contains(keys, found=flags) is flags and flags.all()
     table.check()
 
 
 @pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
+@pytest.mark.parametrize("key", ["i8", "i4", "S12"])
 @pytest.mark.parametrize("verb", ["insert", "assign"])
-@pytest.mark.parametrize("at", [3, 8 * N + 8, 8 * N - N // 2], ids=["keys", "values", "both"])
-def test_flags_over_the_pairs(device: str, verb: str, at: int) -> None:
-    block = np.empty(16 * N, np.uint8)
-    keys, values = block[: 8 * N].view("i8"), block[8 * N :].view("f8")
-    keys[:], values[:] = KEYS, KEYS + 0.5
-    table, added = HashMap("i8", "f8", device=device), block[at : at + N].view(bool)
-    assert getattr(table, verb)(keys, values, added=added) is added
-    assert added.all() and len(table) == N and (table.find(KEYS)[0] == KEYS + 0.5).all()
+@pytest.mark.parametrize("over", ["keys", "values", "both", "set"])
+@PLANNED
+def test_flags_over_the_pairs(device: str, key: str, verb: str, over: str, is_planned: bool) -> None:
+    pairs = KEYS.astype(key), KEYS.astype("f8") + 0.5
+    if over == "set":
+        if verb == "assign":
+            return
+        table: Any = HashSet(key, device=device)
+    else:
+        table = HashMap(key, "f8", device=device)
+    keys, values = pairs
+    block = np.empty(keys.nbytes + values.nbytes, np.uint8)
+    in_block = block[: keys.nbytes].view(key), block[keys.nbytes :].view("f8")
+    in_block[0][:], in_block[1][:] = pairs
+    at = {"keys": 3, "values": keys.nbytes + 8, "both": keys.nbytes - N // 2, "set": 0}[over]
+    added = block[at : at + N].view(bool)
+    calls = calls_of(table, N, is_planned)
+    given = in_block[:1] if over == "set" else in_block
+    assert getattr(calls, verb)(*given, added=added) is added
+    assert added.all() and len(table) == N
     table.check()
+    if over != "set":
+        np.testing.assert_array_equal(table.find(keys)[0], values)
 
 
-def test_answers_that_share_memory_with_each_other_are_refused() -> None:
-    table, block = made(), np.zeros(16 * N, np.uint8)
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated"))
+@PLANNED
+def test_answers_that_share_memory_with_each_other_are_refused(device: str, is_planned: bool) -> None:
+    table = HashMap.from_arrays(KEYS, KEYS * 2, device=device)
+    calls, block = calls_of(table, N, is_planned), np.zeros(16 * N, np.uint8)
     out, found = block[: 8 * N].view("i8"), block[8 * N - 1 : 9 * N - 1].view(bool)
     with pytest.raises(ParameterError, match="out and found share memory"):
-        table.find(KEYS, out=out, found=found)
+        calls.find(KEYS, out=out, found=found)
     assert not block.any()
-    assert not table.find(KEYS[1:7], out=out[:6], found=block[8 * N : 8 * N + 6].view(bool))[1].any()
+    assert calls.find(KEYS, out=out, found=block[8 * N : 9 * N].view(bool))[1].all()
+    repeated = np.lib.stride_tricks.as_strided(np.zeros(1, "i8"), (N,), (0,))
+    with pytest.raises(ParameterError, match="contiguous"):
+        calls.find(KEYS, out=repeated)
+    none = calls_of(table, 0, is_planned)
+    assert not none.find(KEYS[:0], out=out[:0], found=block[:0].view(bool))[1].size
 
 
 # ---- arrays that cannot be taken

@@ -186,67 +186,6 @@ def test_arrays_that_the_engine_does_not_reach(device: str, monkeypatch: pytest.
 
 
 # ---- arrays that share memory
-@pytest.mark.parametrize("design", registry.names())
-@pytest.mark.parametrize("offset", [0, 8, 4 * N, 8 * N], ids=["same", "one further", "half", "behind"])
-def test_answers_over_the_keys(design: str, offset: int) -> None:
-    """Right as if the keys were copied first."""
-    table = HashMap.from_arrays(KEYS * 7, KEYS + 1, design=design, device="cpu")
-    plan, block = table.plan(N), np.zeros(17 * N, np.uint8)
-    keys, out = block[: 8 * N].view("i8"), block[offset : offset + 8 * N].view("i8")
-    flags = block[offset : offset + N].view(bool)
-    keys[:] = KEYS[::-1] * 7
-    answer, found = plan.find(keys, out=out)
-    assert answer is out and found.all()
-    np.testing.assert_array_equal(out, N - KEYS)
-    keys[:] = KEYS[::-1] * 7
-    assert plan.find(keys, found=flags)[1] is flags and flags.all()
-    keys[:] = KEYS[::-1] * 7
-    assert plan.contains(keys, found=flags) is flags and flags.all()
-    table.check()
-
-
-@pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
-@pytest.mark.parametrize("key", ["i8", "i4", "S12"])
-@pytest.mark.parametrize("verb", ["insert", "assign"])
-@pytest.mark.parametrize("over", ["keys", "values", "both", "set"])
-def test_flags_over_the_pairs(device: str, key: str, verb: str, over: str) -> None:
-    pairs = KEYS.astype(key), KEYS.astype("f8") + 0.5
-    if over == "set":
-        if verb == "assign":
-            return
-        table: Any = HashSet(key, device=device)
-    else:
-        table = HashMap(key, "f8", device=device)
-    keys, values = pairs
-    block = np.empty(keys.nbytes + values.nbytes, np.uint8)
-    in_block = block[: keys.nbytes].view(key), block[keys.nbytes :].view("f8")
-    in_block[0][:], in_block[1][:] = pairs
-    at = {"keys": 3, "values": keys.nbytes + 8, "both": keys.nbytes - N // 2, "set": 0}[over]
-    added = block[at : at + N].view(bool)
-    plan = table.plan(N)
-    given = in_block[:1] if over == "set" else in_block
-    assert getattr(plan, verb)(*given, added=added) is added
-    assert added.all() and len(table) == N
-    table.check()
-    if over != "set":
-        np.testing.assert_array_equal(table.find(keys)[0], values)
-
-
-@pytest.mark.parametrize("device", one_of_each("cpu", "emulated"))
-def test_answers_that_share_memory_with_each_other_are_refused(device: str) -> None:
-    table = made(device=device)
-    plan, block = table.plan(N), np.zeros(16 * N, np.uint8)
-    out, found = block[: 8 * N].view("i8"), block[8 * N - 1 : 9 * N - 1].view(bool)
-    with pytest.raises(ParameterError, match="out and found share memory"):
-        plan.find(KEYS, out=out, found=found)
-    assert not block.any()
-    assert plan.find(KEYS, out=out, found=block[8 * N : 9 * N].view(bool))[1].all()
-    repeated = np.lib.stride_tricks.as_strided(np.zeros(1, "i8"), (N,), (0,))
-    with pytest.raises(ParameterError, match="contiguous"):
-        plan.find(KEYS, out=repeated)
-    assert not table.plan(0).find(KEYS[:0], out=out[:0], found=block[:0].view(bool))[1].size
-
-
 def test_tensors_that_share_memory() -> None:
     torch = pytest.importorskip("torch")
     table = made()

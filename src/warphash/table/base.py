@@ -222,8 +222,8 @@ class BaseTable(Generic[K]):
             given ones in that order. A large batch is then answered in the order in which its keys lie in the table,
             where this saves time. Where the order is kept, ``keys`` is the object that was given.
         found
-            Array bool[n] of the keys' library on their device, which is written to and returned. None for a new one. If
-            the array shares memory with ``keys``, these are copied first.
+            Array bool[n] of the keys' library on their device, which is written to and returned. None for a new
+            array. Keys that share memory with ``found`` are copied first.
 
         Raises
         ------

@@ -299,7 +299,7 @@ class Front:
         return rows
 
     def apart_from(self, given: ArrayView, out: ArrayView | None, found: ArrayView | None) -> ArrayView:
-        """An array that a call reads; or a copy, if the array shares memory with one that the call writes to.
+        """An array that a call reads; or a copy of the array, if its memory is shared with ``out`` or ``found``.
 
         Raises
         ------

@@ -63,8 +63,8 @@ class Lookups:
         Parameters
         ----------
         out, found
-            Arrays of the caller's, which are written to and returned. None for new ones. If one shares memory with the
-            keys, these are copied first.
+            Arrays of the caller's, which are written to and returned. None for new arrays. Keys that
+            share memory with such an array are copied first.
 
         Raises
         ------
@@ -77,10 +77,9 @@ class Lookups:
         if verb not in self._verbs:
             self._facts.refuse(verb)
         absent = b"\0" if column is None else column.default(default)
-        if out is not None or found is not None:
-            return self._look_up_into(keys, column, absent, out, found)
         which = type(keys), column is not None
-        known = self.known.get(which)
+        is_given = out is not None or found is not None
+        known = None if is_given else self.known.get(which)
         if known is not None and (made := known.see(keys)) is not None:
             guarded, word = self._guarded, int.from_bytes(absent, "little")
             status = guarded.lock.read(known.launch, guarded.storage, word, made)
@@ -88,49 +87,34 @@ class Lookups:
                 return made[0], made[1]
             if status > 0:
                 self._engine.refuse_launch(status)
+        front = self._front
         seen, fits = keys if type(keys) is Sought else self._key.fitting(keys)
         if seen.device != self._device:
-            self._front.transfer.need_way(seen, "keys")
-        sought = seen if fits is None else chosen(seen, fits)
-        library, rows, engine = sought.library, sought.shape[:1], self._engine
-        values = None if column is None else library.empty(sought, rows + column.shape, column.dtype, engine)
-        found = library.empty(sought, rows, BOOL, engine)
-        self.find(sought, values, found, absent)
-        if fits is None and which not in self.known and seen.device == self._device:
-            storage = self._guarded.storage
-            self.known[which] = known_lookups(self._front, storage, type(keys), seen, column, PRESENCE)
-        if fits is not None:
-            values = None if values is None else self._front.spread(seen, fits, values, absent)
-            found = self._front.spread(seen, fits, found, b"\0")
-            library = seen.library
-        if column is None or values is None:
-            return None, library.export(found)
-        return column.exported(values) if column.shape else library.export(values), library.export(found)
-
-    def _look_up_into(self, keys: Any, column: Column | None, absent: bytes, out: Any, found: Any) -> tuple[Any, Any]:
-        """As `look_up`, into arrays of the caller's."""
-        front = self._front
-        seen, fits = front.sought(keys)
-        values = None if column is None or out is None else front.written(out, seen, column, "out")
-        flags = None if found is None else front.written(found, seen, PRESENCE, "found")
-        sought = front.apart_from(seen, values, flags)
+            front.transfer.need_way(seen, "keys")
+        sought, values, flags, into_values, into_flags = seen, None, None, None, None
+        if is_given:
+            into_values = None if column is None or out is None else front.written(out, seen, column, "out")
+            into_flags = None if found is None else front.written(found, seen, PRESENCE, "found")
+            sought = front.apart_from(seen, into_values, into_flags)
         if fits is None:
-            made, there = self._room(seen, column, values), self._room(seen, PRESENCE, flags)
-            self.find(sought, made, there, absent)
+            values, flags = into_values, into_flags
         else:
-            rows = chosen(sought, fits)
-            made, there = self._room(rows, column, None), self._room(rows, PRESENCE, None)
-            self.find(rows, made, there, absent)
-            made = None if made is None else front.spread(seen, fits, made, absent, values)
-            there = front.spread(seen, fits, there, b"\0", flags)
-        answer = out if out is not None or column is None else column.exported(made)
-        return answer, there.library.export(there) if found is None else found
-
-    def _room(self, keys: ArrayView, column: Column | None, given: ArrayView | None) -> Any:
-        """Room for a row of a column for each key: the given array, or a new one; None without a column."""
-        if column is None or given is not None:
-            return given
-        return keys.library.empty(keys, keys.shape[:1] + column.shape, column.dtype, self._engine)
+            sought = chosen(sought, fits)
+        library, rows, engine = sought.library, sought.shape[:1], self._engine
+        if values is None and column is not None:
+            values = library.empty(sought, rows + column.shape, column.dtype, engine)
+        if flags is None:
+            flags = library.empty(sought, rows, BOOL, engine)
+        self.find(sought, values, flags, absent)
+        if fits is not None:
+            values = None if values is None else front.spread(seen, fits, values, absent, into_values)
+            flags = front.spread(seen, fits, flags, b"\0", into_flags)
+        elif not is_given and which not in self.known and seen.device == self._device:
+            storage = self._guarded.storage
+            self.known[which] = known_lookups(front, storage, type(keys), seen, column, PRESENCE)
+        if out is None and column is not None and values is not None:
+            out = column.exported(values) if column.shape else values.library.export(values)
+        return out, flags.library.export(flags) if found is None else found
 
     def in_any_order(
         self, verb: str, keys: Any, column: Column | None, default: Any, order: str

@@ -206,8 +206,8 @@ class HashMap(PairTable[K, V]):
         assume_unique
             The caller guarantees that the keys differ from each other and from the keys in the table.
         added
-            Array bool[n] of the keys' library on their device, which is written to and returned. None for a new one. A
-            given array that shares memory with it is copied first.
+            Array bool[n] of the keys' library on their device, which is written to and returned. None for a new
+            array. Keys, values and scores that share memory with ``added`` are copied first.
 
         Returns
         -------
@@ -415,8 +415,8 @@ class HashMap(PairTable[K, V]):
             table, where this saves time. Where the order is kept, ``keys`` is the object that was given.
         out, found
             Arrays of the keys' library on their device, ``n`` rows of the values' type and bool[n], which are written
-            to and returned. They share no memory with each other. If one shares memory with ``keys``, these are copied
-            first. None for new ones.
+            to and returned. None for new arrays. The two share no memory with each other. Keys that share memory with
+            such an array are copied first.
 
         Raises
         ------

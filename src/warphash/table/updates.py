@@ -81,8 +81,8 @@ class Updates:
         verb
             What the caller asks for; None for the first pairs of a new table, which every design takes.
         added
-            Array bool[n] of the caller's, which is written to and returned. None for a new one. If the array shares
-            memory with keys, values or scores, these are copied first.
+            Array bool[n] of the caller's, which is written to and returned. None for a new array. Keys, values and
+            scores that share memory with ``added`` are copied first.
 
         Raises
         ------

@@ -328,20 +328,21 @@ def _resizes(spot: _Spot) -> Points:
     for direction in ("up", "down"):
         metrics = {panel: panel_metric(panel) for panel in spot.panels if panel.split()[1] == direction}
         common = spot.lab, spot.workload, spot.setting, shape
+        found: dict[str, tuple[float, int]] = {}  # values with wrong answers, by metric
         if {"moved", "stall"} & set(metrics.values()):
             made = measure_resize(*common, up=direction == "up", by_insert=spot.series.rebuilds, seed=spot.seed)
             if made:
-                values = {"moved": made.moved / made.seconds / 1e6, "stall": made.seconds * 1e3}
-                for panel, metric in metrics.items():
-                    if metric in values:
-                        yield spot.point(panel, values[metric]), made.mismatches
+                found["moved"] = made.moved / made.seconds / 1e6, made.mismatches
+                found["stall"] = made.seconds * 1e3, made.mismatches
         if {"wait", "usual"} & set(metrics.values()) and not spot.series.rebuilds:
             waited = measure_wait(*common, up=direction == "up", seed=spot.seed)
             if waited:
-                values = {"wait": waited.longest_s * 1e3, "usual": waited.usual_s * 1e3}
-                for panel, metric in metrics.items():
-                    if metric in values:
-                        yield spot.point(panel, values[metric]), waited.mismatches
+                found["wait"] = waited.longest_s * 1e3, waited.mismatches
+                found["usual"] = waited.usual_s * 1e3, waited.mismatches
+        for panel, metric in metrics.items():
+            if metric in found:
+                value, wrong = found[metric]
+                yield spot.point(panel, value), wrong
 
 
 def _routing(spot: _Spot) -> Points:
