@@ -189,15 +189,16 @@ def _called_beside(lab: Lab, at: _Crossing, pool: ThreadPoolExecutor) -> tuple[l
 
     def ask() -> int:
         wrong = 0
-        while True:
+        last = False
+        while not last:
+            last = done.is_set()  # read before the call, so that at least one call ends behind the resize's begin
             begin = time.perf_counter()
             found = lab.back(at.table.find(asked)[1])
             calls.append((begin, time.perf_counter()))
             wrong += int((~found).sum())
             if len(calls) == _USUAL:
                 steady.set()
-            if done.is_set():
-                return wrong
+        return wrong
 
     asking = pool.submit(ask)
     while not steady.wait(0.1):
