@@ -6,8 +6,7 @@ from typing import Any
 
 from warphash.storage import policies
 from warphash.storage.batch import Batch
-from warphash.storage.listed import Listed
-from warphash.storage.slots import Outcome, StoreOptions, TableKind
+from warphash.storage.slots import StoreOptions, TableKind
 from warphash.storage.update.array_slots import ArraySlots
 from warphash.storage.update.transaction import ArrayState, Transaction, way_back
 
@@ -35,9 +34,6 @@ class ToyRemedy:
 
     def leave(self, store: ArraySlots[ToyArray], batch: Batch) -> bool:
         return False
-
-    def launch(self, store: ArraySlots[ToyArray], batch: Batch, listed: Listed | None) -> Outcome:
-        return store.array.update(batch, count_probes=store.options.counts_probes, listed=listed)
 
     def make_room(self, store: ArraySlots[ToyArray], update: Transaction[ToyArray], missing: int) -> None:
         store.move_for(update, missing, store.slots)

@@ -90,7 +90,7 @@ class BucketArray:
         self.total_slots = (self.buckets + (1 if per_bucket >= 3 else 3)) * per_bucket
         self.nbytes = self.total_slots * spec.slot_bytes
         self.displaced: Scratch | None = None
-        self.cleared = False
+        self.cleared = self._is_blank = False
         self._memory = engine.allocate(self.nbytes, stream)
         self.program = engine.program(spec)
         self._random = random.Random(seed)
@@ -126,7 +126,7 @@ class BucketArray:
         twin.table.slots = twin._memory.ptr
         twin._random.setstate(self._random.getstate())
         self.engine.copy(twin._memory.ptr, self._memory.ptr, self._memory.nbytes, stream)
-        twin.cleared = self.cleared
+        twin.cleared, twin._is_blank = self.cleared, self._is_blank
         return twin
 
     # ---- memory
@@ -152,6 +152,7 @@ class BucketArray:
         self.cleared = False
         self.engine.fill(self._memory.ptr, 0xFF, self._memory.nbytes, stream)  # no slot was ever used
         self.displaced, self.cleared = None, True
+        self._is_blank = True  # no pair has been written since
 
     def forget(self, stream: Any = None) -> None:
         """Forget all pairs. An array that `builds` is not cleared by that."""
@@ -172,6 +173,7 @@ class BucketArray:
         """Put back what `snapshot` gave. Allocates nothing on the device."""
         snapshots.put_back(self.engine, self._memory, saved.slots, stream)
         self.table, self.cleared, self.displaced = saved.table, True, None
+        self._is_blank = False
 
     # ---- operations that change nothing
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
@@ -206,21 +208,18 @@ class BucketArray:
         self,
         given: Batch,
         *,
-        past_first: bool = False,
-        fresh: bool = False,
         count_probes: bool = False,
         listed: Listed | None = None,
+        past_first: bool = False,
     ) -> Outcome:
         """Add the keys that are absent; apply the batch's operation to the values of the others. Waits.
 
         Parameters
         ----------
-        past_first
-            As of `Listed`, of all elements that take part.
-        fresh
-            No key was put into the array since it was cleared.
         listed
             Elements to take part; all of them if None.
+        past_first
+            As of `Listed`, of all elements of the batch.
 
         Raises
         ------
@@ -235,16 +234,18 @@ class BucketArray:
             return self.outcome(stream)
         # A design that displaces a pair passes it on. A second piece may have keys that the first has added.
         goes_on = self.design.moves_keys or self.has_two_rounds
-        skips_first = past_first and goes_on and (unique or walked <= CLAIMED_ELEMENTS)
+        is_past = past_first or (listed is not None and listed.past_first)
+        skips_first = is_past and goes_on and (unique or walked <= CLAIMED_ELEMENTS)
         piece = min(walked, LAUNCH_ELEMENTS if unique else CLAIMED_ELEMENTS)
-        fresh = fresh and unique and self.spec.splits
-        whole = fresh and is_built_whole(given.n, self.slots, self.nbytes, self.engine.window_bytes)
+        may_build = self._is_blank and unique and self.spec.splits
+        whole = may_build and is_built_whole(given.n, self.slots, self.nbytes, self.engine.window_bytes)
         place = "place_pairs" if whole else "place_next" if skips_first else "place"
         scratch = self._workbench.of(piece, given.op in COMBINING and not unique, unique, stream)
         table = self.table
         self._workbench.restart(scratch, stream)
         if self.design.moves_keys:
             self.displaced = scratch
+        self._is_blank = False
         if whole:
             self.cleared = False
         batch = scratch.batch
@@ -286,6 +287,7 @@ class BucketArray:
             return None
         batch = BucketBatch(n=n, keys=given.keys, values=given.values, out_flags=given.flags)
         batch.leftover, batch.report = listed.ptr, report.ptr
+        self._is_blank = False
         self.program.run("settle_new" if given.unique else "settle", self.table, batch, n, stream)
         settled = read_report(self.engine, report.ptr, stream)
         return settled.changed, Listed(listed, settled.leftover, past_first=True)
@@ -309,6 +311,7 @@ class BucketArray:
         scratch = self._workbench.of(n, given.op in COMBINING and not unique, unique, stream)
         if self.design.moves_keys:
             self.displaced = scratch
+        self._is_blank = False
         batch = scratch.batch
         batch.op, batch.kind, batch.count_probes, batch.adopts = given.op, given.kind, count_probes, adopts
         batch.n, batch.count, batch.indices = n, 0, listed.numbers.ptr if listed else 0
@@ -383,7 +386,7 @@ class BucketArray:
         report = self._report.reset(stream)
         engine.fill(chunks.ptr, 0, chunks.nbytes, stream)
         hashed = self.buckets * bucket_bytes
-        self.cleared = False
+        self.cleared = self._is_blank = False
         engine.fill(self._memory.ptr + hashed, 0xFF, self.nbytes - hashed, stream)
         for scatter, batch in sources.items():
             batch.n = n  # the length of the lists
@@ -426,6 +429,7 @@ class BucketArray:
         scratch = self._workbench.of(min(n, LAUNCH_ELEMENTS), False, True, stream)
         self._workbench.restart(scratch, stream)
         per_bucket, table = self.spec.slots_per_bucket, self.table
+        self._is_blank = False
         for at in range(0, n, LAUNCH_ELEMENTS):
             count = min(LAUNCH_ELEMENTS, n - at)
             batch = BucketBatch(

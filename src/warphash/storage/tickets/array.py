@@ -387,7 +387,7 @@ class TicketArray:
         self,
         given: Batch,
         *,
-        size: int,
+        size: int = 0,
         new_share: float = 1.0,
         count_probes: bool = False,
         listed: Listed | None = None,

@@ -85,13 +85,6 @@ class TicketRemedy:
             return Undo(state, None)
         return Undo(state, array.snapshot(changes, stream)._replace(images=images))
 
-    def launch(self, store: ArraySlots[TicketArray], batch: Batch, listed: Listed | None) -> Outcome:
-        new_share = 1.0 if batch.unique else store.new_share
-        counts = store.options.counts_probes
-        return store.state.array.update(
-            batch, size=store.state.size, new_share=new_share, count_probes=counts, listed=listed
-        )
-
     def make_room(self, store: ArraySlots[TicketArray], update: Transaction[TicketArray], missing: int) -> None:
         """As `Remedy.make_room`: a larger array, or one in which the emptied slots of a file are free."""
         assert update.undo is not None, "a batch for which there were free slots has failed"
@@ -115,6 +108,11 @@ class TicketSlots(ArraySlots[TicketArray]):
     ) -> None:
         super().__init__(array, options, remedy, stream)
         self._committed: ArrayState[TicketArray] | None = None
+
+    def launch(self, batch: Batch, listed: Listed | None) -> Outcome:
+        """As `UpdatedSlots.launch`; the array also learns how full the batch is likely to make the table."""
+        state, new_share, counts = self.state, 1.0 if batch.unique else self.new_share, self.options.counts_probes
+        return state.array.update(batch, size=state.size, new_share=new_share, count_probes=counts, listed=listed)
 
     def clear(self, stream: Any = None) -> None:
         self.check_process()

@@ -21,7 +21,6 @@ from ...runtime.abi import Flag
 from .. import policies
 from ..batch import Batch
 from ..batch_order import hot_keys
-from ..listed import Listed
 from ..slots import Outcome, StoreOptions, TableKind
 from ..update.array_slots import ArraySlots
 from ..update.transaction import ArrayState, Transaction, way_back
@@ -73,9 +72,6 @@ class TwoLevelRemedy:
 
     def leave(self, store: Store, batch: Batch) -> bool:
         return False  # no update is one launch
-
-    def launch(self, store: Store, batch: Batch, listed: Listed | None) -> Outcome:
-        return store.state.array.update(batch, count_probes=store.options.counts_probes, listed=listed)
 
     def make_room(self, store: Store, update: Transaction[TwoLevelArray], missing: int) -> None:
         """As `Remedy.make_room`: larger ranges for the buckets of the missing elements, or another array."""

@@ -80,6 +80,20 @@ class SlotArray(Array, Searchable, Protocol):
     def forget(self, stream: Any = None) -> None:
         """Forget all pairs. The array is not cleared by that, if a build can take it so."""
 
+    def update(self, given: Batch, *, count_probes: bool = False, listed: Listed | None = None) -> Outcome:
+        """Add the keys that are absent; apply the batch's operation to the values of the others. Waits.
+
+        Parameters
+        ----------
+        listed
+            Elements to take part; all of them if None.
+
+        Raises
+        ------
+        MemoryError
+            Before a kernel is launched.
+        """
+
     def is_one_launch(self, n: int) -> bool:
         """Whether an update of ``n`` elements is one launch: nothing can stop it half way."""
 
@@ -135,9 +149,6 @@ class Remedy(Protocol[A]):
 
     def way_back(self, store: ArraySlots[A], batch: Batch) -> Undo[A] | None:
         """The way back to the table before a batch that may fail by its size; None for any other batch."""
-
-    def launch(self, store: ArraySlots[A], batch: Batch, listed: Listed | None) -> Outcome:
-        """As `transaction.Launch`."""
 
     def make_room(self, store: ArraySlots[A], update: Transaction[A], missing: int) -> None:
         """As `UpdatedSlots.make_room`: in place, or by `ArraySlots.move_for`."""
@@ -366,9 +377,9 @@ class ArraySlots(Generic[A]):
         if copies:
             batch = copies.batch
         batch, _own_flags = with_flags(self.engine, batch)
-        undo, launch = self.remedy.way_back(self, batch), self.remedy.launch
+        undo = self.remedy.way_back(self, batch)
         at_once = batch.op in COMBINING and array.is_one_launch(batch.n)
-        update = Transaction(self, batch, undo, launch, counts_probes=counts, at_once=at_once)
+        update = Transaction(self, batch, undo, counts_probes=counts, at_once=at_once)
         two_rounds = copies is not None and self.design.has_two_rounds(self.parameters)
         try:
             update.do(partial(self._settle, update) if two_rounds else None)
@@ -381,6 +392,22 @@ class ArraySlots(Generic[A]):
             copies.flag(batch.flags, added)
         self.new_share = added / batch.n
         self._keep_in_bounds(batch.stream)
+
+    def launch(self, batch: Batch, listed: Listed | None) -> Outcome:
+        """As `UpdatedSlots.launch`."""
+        outcome = self.state.array.update(batch, count_probes=self.options.counts_probes, listed=listed)
+        if outcome.displaced:
+            self.keep_displaced(batch.stream)
+        return outcome
+
+    def keep_displaced(self, stream: Any) -> None:
+        """Take the pairs that the last update displaced, if any, out of the scratch memory of the array."""
+        array = cast(Any, self.state.array)
+        if array.displaced is not None:
+            pairs = array.displaced_pairs(stream)
+            if len(pairs.keys):
+                self.state = self.state._replace(displaced=pairs.with_others(self.state.displaced))
+            array.displaced = None
 
     def _settle(self, update: Transaction[A]) -> Listed | None:
         """Do the first round of a batch that goes in two; what is left for the second."""
