@@ -141,12 +141,10 @@ def flags_at(engine: Engine, given: int, n: int, stream: Any) -> tuple[int, Buff
     return held.ptr, held
 
 
-def with_flags(engine: Engine, batch: Batch) -> tuple[Batch, Buffer | None]:
-    """The batch with room for its flags, as of `flags_at`; and what keeps that room if it is ours."""
-    if batch.flags:
-        return batch, None
-    flags, held = flags_at(engine, 0, batch.n, batch.stream)
-    return batch._replace(flags=flags), held
+def with_flags(engine: Engine, batch: Batch) -> tuple[Batch, Buffer]:
+    """A batch for whose flags nobody asks, with room for them; and what keeps that room."""
+    held = engine.allocate(max(1, batch.n), batch.stream)
+    return batch._replace(flags=held.ptr), held
 
 
 def pieces(engine: Engine, n: int, piece: int, only: npt.NDArray[np.int64] | DeviceList | None, stream: Any) -> Pieces:

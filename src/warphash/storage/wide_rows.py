@@ -271,7 +271,8 @@ class WideRows:
             return
         if self._state.end:  # otherwise there was never a key
             self.store.finish(stream)  # a displaced fingerprint would be taken for an absent one
-        given, _own_flags = with_flags(self._engine, given)
+        if not given.flags:
+            given, _own_flags = with_flags(self._engine, given)
         while not self._try_to_update(given, touch):
             self._reload(self.store.capacity, _next_salt(self._state.salt), stream)
         self._trim(stream)

@@ -22,7 +22,7 @@ def make_store(
 
 
 class ToyRemedy:
-    """Neither builds nor leaves a batch, and displaces no pair."""
+    """Builds no batch, and displaces no pair."""
 
     keeps_constants = False
     leaves_tombstones = True
@@ -31,9 +31,6 @@ class ToyRemedy:
 
     def build(self, store: ArraySlots[ToyArray], batch: Batch, more_slots: int | None) -> None:
         return None
-
-    def leave(self, store: ArraySlots[ToyArray], batch: Batch) -> bool:
-        return False
 
     def make_room(self, store: ArraySlots[ToyArray], update: Transaction[ToyArray], missing: int) -> None:
         store.move_for(update, missing, store.slots)

@@ -319,6 +319,13 @@ class BucketArray:
         batch.random = self._random.getrandbits(32)
         self._launch_block("update_block", batch, stream)
 
+    def leave(self, given: Batch, awaited: int) -> bool:
+        """As `LeavingArray.leave`: one batch at a time. Only a design that moves keys keeps pairs without a slot."""
+        if awaited or not self.design.moves_keys:
+            return False
+        self.begin(given, adopts=True)
+        return True
+
     def outcome(self, stream: Any = None) -> Outcome:
         """The outcome of the update that `begin` has launched. Waits."""
         return self._closed(self._answer(stream))

@@ -148,12 +148,6 @@ class BucketRemedy:
             return array.flag_added(batch) == added
         return True
 
-    def leave(self, store: Store, batch: Batch) -> bool:
-        if store.state.awaited or not store.design.moves_keys:  # which alone keeps pairs without a slot
-            return False
-        store.array.begin(batch, adopts=True)
-        return True
-
     # ---- keys without a slot
     def make_room(self, store: Store, update: Transaction[BucketArray], missing: int) -> None:
         """As `Remedy.make_room`: the displaced pairs get slots in the same array, or all pairs in another one."""

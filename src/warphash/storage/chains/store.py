@@ -271,7 +271,8 @@ class ChainSlots:
         if self._has_room_for(n, stream):
             self._launch_inserts(launch, n, 0, stream)
             return
-        batch, _own_flags = with_flags(self.engine, batch)
+        if not batch.flags:
+            batch, _own_flags = with_flags(self.engine, batch)
         self.array.reserve_lists(stream)
         undo = self._undo_of(batch)
         try:

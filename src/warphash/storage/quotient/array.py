@@ -344,6 +344,13 @@ class QuotientArray:
         self._is_blank = self._is_new = False
         self.program.run_blocks("update_few", self.table, batch, 1, given.stream)
 
+    def leave(self, given: Batch, awaited: int) -> bool:
+        """As `LeavingArray.leave`, while there is room to adopt all elements under way."""
+        if awaited and awaited + given.n > MOST_AWAITED:
+            return False
+        self.begin(given, adopts=True, goes_on=awaited > 0)
+        return True
+
     def outcome(self, stream: Any = None) -> Outcome:
         """The outcome of the update that `begin` has launched, as of `FewUpdates.outcome`. Waits."""
         assert self._few is not None

@@ -23,7 +23,7 @@ from ..batch import Batch
 from ..slots import StoreOptions, TableKind
 from ..update.array_slots import ArraySlots
 from ..update.transaction import ArrayState, Transaction, way_back
-from .array import MOST_AWAITED, QuotientArray
+from .array import QuotientArray
 
 __all__ = ["make_store", "more_programs"]
 
@@ -61,13 +61,6 @@ class QuotientRemedy:
             return array, outcome.changed
         array.clear(batch.stream)
         return None
-
-    def leave(self, store: Store, batch: Batch) -> bool:
-        awaited = store.state.awaited
-        if awaited and awaited + batch.n > MOST_AWAITED:
-            return False
-        store.array.begin(batch, adopts=True, goes_on=awaited > 0)
-        return True
 
     def make_room(self, store: Store, update: Transaction[QuotientArray], missing: int) -> None:
         store.move_for(update, missing, store.slots)

@@ -68,9 +68,6 @@ class TicketRemedy:
     def build(self, store: ArraySlots[TicketArray], batch: Batch, more_slots: int | None) -> None:
         return None  # every insert looks for its key
 
-    def leave(self, store: ArraySlots[TicketArray], batch: Batch) -> bool:
-        return False  # no update is one launch
-
     def way_back(self, store: ArraySlots[TicketArray], batch: Batch) -> Undo[TicketArray] | None:
         """The way back, for a batch that has more elements than slots are free.
 

@@ -70,9 +70,6 @@ class TwoLevelRemedy:
         array.cleared = True
         return array, outcome.changed
 
-    def leave(self, store: Store, batch: Batch) -> bool:
-        return False  # no update is one launch
-
     def make_room(self, store: Store, update: Transaction[TwoLevelArray], missing: int) -> None:
         """As `Remedy.make_room`: larger ranges for the buckets of the missing elements, or another array."""
         array, size, *_ = store.state

@@ -101,6 +101,29 @@ class SlotArray(Array, Searchable, Protocol):
     def broken_buckets(self, stream: Any = None) -> int: ...
 
 
+class LeavingArray(Protocol):
+    """An array that has updates of one launch."""
+
+    def leave(self, given: Batch, awaited: int) -> bool:
+        """Launch a batch that is one launch, and do not wait: whether that is done.
+
+        Parameters
+        ----------
+        given
+            With room for its flags. It combines no values.
+        awaited
+            Elements of the batches that are under way.
+
+        Raises
+        ------
+        MemoryError
+            Before the kernel is launched.
+        """
+
+    def outcome(self, stream: Any = None) -> Outcome:
+        """What became of the batches that were left. Waits."""
+
+
 A = TypeVar("A", bound=SlotArray)
 
 
@@ -136,15 +159,6 @@ class Remedy(Protocol[A]):
         ------
         MemoryError
             As if it is not done.
-        """
-
-    def leave(self, store: ArraySlots[A], batch: Batch) -> bool:
-        """Launch a batch that is one launch, behind those under way, and do not wait: whether that is done.
-
-        Raises
-        ------
-        MemoryError
-            Before the kernel is launched.
         """
 
     def way_back(self, store: ArraySlots[A], batch: Batch) -> Undo[A] | None:
@@ -351,11 +365,12 @@ class ArraySlots(Generic[A]):
         if batch.op in COMBINING or not self.state.array.is_one_launch(batch.n):
             return False
         state, step = self.state, self.recovery.step
-        batch, _own_flags = with_flags(self.engine, batch)
+        if not batch.flags:
+            batch, _own_flags = with_flags(self.engine, batch)
         self.recovery.step = self._recover_later
         left = False
         try:
-            left = self.remedy.leave(self, batch)
+            left = cast(LeavingArray, state.array).leave(batch, state.awaited)
         except MemoryError:  # before the kernel was launched
             self.recovery.step = step
             raise
@@ -376,7 +391,8 @@ class ArraySlots(Generic[A]):
             copies = in_parts(array, batch)
         if copies:
             batch = copies.batch
-        batch, _own_flags = with_flags(self.engine, batch)
+        if not batch.flags:
+            batch, _own_flags = with_flags(self.engine, batch)
         undo = self.remedy.way_back(self, batch)
         at_once = batch.op in COMBINING and array.is_one_launch(batch.n)
         update = Transaction(self, batch, undo, counts_probes=counts, at_once=at_once)
@@ -554,7 +570,7 @@ class ArraySlots(Generic[A]):
     def _end(self, stream: Any) -> None:
         """Count the keys of the batches that were left. With displaced pairs, the recovery stays noted. Waits."""
         state = self.state
-        outcome: Outcome = cast(Any, state.array).outcome(stream)
+        outcome = cast(LeavingArray, state.array).outcome(stream)
         self.state = state._replace(size=state.size + outcome.changed, awaited=0)
         self.new_share = outcome.changed / state.awaited
         if outcome.complete:
