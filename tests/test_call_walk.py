@@ -13,9 +13,9 @@ from support.walk import WALKS, walk
     ("name", "files", "changes"),
     [
         ("find", 8, 11),
-        ("insert", 13, 23),
+        ("insert", 11, 22),
         ("insert into subtables", 10, 24),
-        ("insert into quotients", 13, 28),
+        ("insert into quotients", 12, 28),
     ],
 )
 def test_a_call_walks_through_few_files(name: str, files: int, changes: int) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from warphash.runtime.abi import Op
 from warphash.runtime.devices import engine_for
 from warphash.storage.batch import COMBINING, Batch
-from warphash.storage.scratch import with_flags
+from warphash.storage.elements import with_flags
 
 
 def test_operations_that_combine_values_are_those_of_upsert_but_first_and_last() -> None:

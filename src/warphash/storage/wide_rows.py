@@ -66,7 +66,6 @@ from ..runtime.abi import (
     Flag,
     Launch,
     Op,
-    Report,
     RowBatch,
     StoredRows,
     bytes_of,
@@ -74,9 +73,9 @@ from ..runtime.abi import (
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 from .batch import COMBINING, Batch, MixedBatch
+from .elements import DeviceList, flags_at, with_flags
 from .lookup import launch_find
-from .reports import read_report, zeroed_report
-from .scratch import DeviceList, flags_at, with_flags
+from .scratch import Report, read_report, zeroed_report
 from .slots import MemoryUse, Slots
 
 __all__ = ["Touch", "TouchedRows", "WideRows"]
@@ -173,7 +172,7 @@ class _Lookup:
         Address of flags, uint8: of `WideRows._look_up`, whether the fingerprint was found; of an update, whether the
         element adds its key; of an erase, whether it erased its key.
     extra, report
-        Addresses of further memory that was asked for, and of a zeroed `abi.Report`.
+        Addresses of further memory that was asked for, and of a zeroed `scratch.Report`.
     memory
         What keeps all of it.
     """

@@ -13,7 +13,8 @@ from warphash.runtime.abi import Flag, Op
 from warphash.runtime.devices import engine_for
 from warphash.storage.batch import Batch
 from warphash.storage.listed import Listed
-from warphash.storage.slots import Outcome, Recovery
+from warphash.storage.scratch import Outcome
+from warphash.storage.slots import Recovery
 from warphash.storage.update.pairs import Pairs
 from warphash.storage.update.transaction import (
     LISTED_BYTES,

@@ -173,7 +173,7 @@ class BucketRemedy:
                 return True
             left = pairs.where(flags == Flag.UNPLACED)
             store.state = store.state._replace(displaced=array.displaced_pairs(stream).with_others(left))
-            array.displaced = None
+            array.forget_displaced()
         return False
 
     def _insert_displaced(self, store: Store, array: BucketArray, stream: Any) -> npt.NDArray[np.uint8] | None:

@@ -37,18 +37,17 @@ from ...runtime.abi import (
     Op,
     QuotientBatch,
     QuotientTable,
-    Report,
     TakeOverBatch,
 )
 from ...runtime.engine import Buffer, KernelSpec
 from .. import snapshots
 from ..batch import Batch
+from ..elements import DeviceList, Elements, pieces
 from ..hash_constants import buckets_for, draw_constants, inverse_of
 from ..listed import Listed
 from ..lookup import NO_FIELDS
-from ..reports import read_report, zeroed_report
-from ..scratch import DeviceList, Elements, pieces, starts_of
-from ..slots import MemoryUse, Outcome, TableKind
+from ..scratch import Outcome, Report, ReportBuffer, read_report, starts_of, zeroed_report
+from ..slots import MemoryUse, TableKind
 from ..snapshots import Snapshot
 from ..uninterrupted import uninterrupted
 from ..update.pairs import Pairs
@@ -111,7 +110,7 @@ class QuotientGeometry(NamedTuple):
 
 
 def _launches(n: int, most: int, numbers: int) -> Iterator[tuple[int, int, int, int]]:
-    """Launches of up to ``most`` of ``n`` elements, as of `scratch.pieces`.
+    """Launches of up to ``most`` of ``n`` elements, as of `elements.pieces`.
 
     Parameters
     ----------
@@ -266,7 +265,7 @@ class QuotientArray:
         """As `Slots.scan`."""
         report = zeroed_report(self.engine, stream)
         self._scan(0, self.buckets, room, out_keys, out_values, report.ptr, stream)
-        return read_report(self.engine, report.ptr, stream).winners
+        return report.read(stream).winners
 
     def _scan(
         self, first: int, buckets: int, room: int, out_keys: int, out_values: int, report: int, stream: Any
@@ -282,7 +281,7 @@ class QuotientArray:
         """As `Slots.broken_buckets`: slots to which no search for their key comes, and counters in use."""
         report, n = zeroed_report(self.engine, stream), self.buckets
         self.program.run("audit", self.table, QuotientBatch(n=n, report=report.ptr), n, stream)
-        return read_report(self.engine, report.ptr, stream).mismatches
+        return report.read(stream).mismatches
 
     # ---- operations that change pairs
     def update(self, given: Batch, *, count_probes: bool = False, listed: Listed | None = None) -> Outcome:
@@ -465,11 +464,10 @@ class QuotientArray:
         *starts, end = starts_of((room * spec.word_bytes, room * spec.value_word_bytes))
         words = engine.allocate(end, stream)
         keys, values = words.ptr + starts[0], words.ptr + starts[1] if spec.value_word_bytes else 0
-        report, changed, unplaced = engine.allocate(8 * REPORT_WORDS, stream), 0, 0
+        report, changed, unplaced = ReportBuffer(engine, stream), 0, 0
         for at in range(0, other.buckets, buckets):
-            engine.fill(report.ptr, 0, report.nbytes, stream)
-            other._scan(at, buckets, room, keys, values, report.ptr, stream)
-            n = read_report(engine, report.ptr, stream).winners
+            other._scan(at, buckets, room, keys, values, report.reset(stream), stream)
+            n = report.read(stream).winners
             if n:
                 outcome = self.update(Batch(keys, values, n, stream=stream))
                 changed, unplaced = changed + outcome.changed, unplaced + outcome.unplaced
@@ -487,7 +485,7 @@ class QuotientArray:
         Parameters
         ----------
         launches
-            As of `scratch.pieces`.
+            As of `elements.pieces`.
         """
         engine, spec, batch, stream = self.engine, self.spec, buffers.batch, given.stream
         builds = self._is_blank and route.may_build(fields["erases"], fields["count_probes"])

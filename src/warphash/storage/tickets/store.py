@@ -21,11 +21,12 @@ from ...runtime.abi import Flag, Op
 from ...runtime.engine import KernelSpec
 from .. import policies
 from ..batch import Batch, MixedBatch
+from ..elements import flags_at
 from ..giving_up import does_not_fit
 from ..listed import Listed, list_unplaced
 from ..resize_log import Cause
-from ..scratch import flags_at
-from ..slots import Outcome, StoreOptions, TableKind
+from ..scratch import Outcome
+from ..slots import StoreOptions, TableKind
 from ..update.array_slots import ArraySlots, Remedy
 from ..update.transaction import ArrayState, Transaction, Undo
 from .array import TicketArray

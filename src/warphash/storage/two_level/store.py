@@ -21,7 +21,8 @@ from ...runtime.abi import Flag
 from .. import policies
 from ..batch import Batch
 from ..batch_order import hot_keys
-from ..slots import Outcome, StoreOptions, TableKind
+from ..scratch import Outcome
+from ..slots import StoreOptions, TableKind
 from ..update.array_slots import ArraySlots
 from ..update.transaction import ArrayState, Transaction, way_back
 from .array import TwoLevelArray

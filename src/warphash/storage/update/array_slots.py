@@ -37,13 +37,14 @@ from ...runtime.engine import KernelSpec
 from .. import policies
 from ..batch import COMBINING, Batch
 from ..batch_order.ordering import in_parts
+from ..elements import Elements, with_flags
 from ..estimate import estimate_new_keys
 from ..giving_up import does_not_fit, not_placed_anew, slots_to_try
 from ..listed import Listed
 from ..lookup import Searchable
 from ..resize_log import Cause, Resize
-from ..scratch import Elements, with_flags
-from ..slots import MemoryUse, Outcome, Recovery, StoreOptions, resting
+from ..scratch import Outcome
+from ..slots import MemoryUse, Recovery, StoreOptions, resting
 from .sizes import Growth
 from .transaction import LISTED_BYTES, Array, ArrayState, Transaction, Undo, erase, may_fail
 
@@ -419,11 +420,10 @@ class ArraySlots(Generic[A]):
     def keep_displaced(self, stream: Any) -> None:
         """Take the pairs that the last update displaced, if any, out of the scratch memory of the array."""
         array = cast(Any, self.state.array)
-        if array.displaced is not None:
-            pairs = array.displaced_pairs(stream)
-            if len(pairs.keys):
-                self.state = self.state._replace(displaced=pairs.with_others(self.state.displaced))
-            array.displaced = None
+        pairs = array.displaced_pairs(stream)
+        if len(pairs.keys):
+            self.state = self.state._replace(displaced=pairs.with_others(self.state.displaced))
+        array.forget_displaced()
 
     def _settle(self, update: Transaction[A]) -> Listed | None:
         """Do the first round of a batch that goes in two; what is left for the second."""

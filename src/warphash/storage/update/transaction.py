@@ -34,10 +34,11 @@ from ...errors import TableFull
 from ...runtime.abi import Flag, Op
 from ...runtime.engine import Buffer, Engine
 from ..batch import COMBINING, Batch
+from ..elements import Elements
 from ..listed import Listed, list_unplaced
-from ..scratch import Elements
+from ..scratch import Outcome
 from ..shielded import shielded
-from ..slots import Outcome, Recovery
+from ..slots import Recovery
 from .pairs import Pairs
 
 __all__ = [
