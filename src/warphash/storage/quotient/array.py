@@ -19,7 +19,7 @@ kernel that takes over the lines of another array.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
@@ -109,7 +109,7 @@ class QuotientGeometry(NamedTuple):
     range_buckets: int
 
 
-def _launches(n: int, most: int, numbers: int) -> Iterator[tuple[int, int, int, int]]:
+def _launches(n: int, most: int, numbers: int) -> list[tuple[int, int, int, int]]:
     """Launches of up to ``most`` of ``n`` elements, as of `elements.pieces`.
 
     Parameters
@@ -118,8 +118,7 @@ def _launches(n: int, most: int, numbers: int) -> Iterator[tuple[int, int, int, 
         Address of the numbers (uint32) of listed elements, which count from the first element of the batch; 0 for the
         first ``n`` elements.
     """
-    for at in range(0, n, most):
-        yield 0 if numbers else at, min(most, n - at), numbers and numbers + 4 * at, 0
+    return [(0 if numbers else at, min(most, n - at), numbers and numbers + 4 * at, 0) for at in range(0, n, most)]
 
 
 @lru_cache(maxsize=64)

@@ -539,8 +539,8 @@ class SubtableSlots:
 
     def _place(self, piece: Piece, insert: Insert, update: _Update) -> None:
         """Add the keys that ``insert`` has not settled."""
-        insert.place()
         first_seed = self.array.seed
+        insert.place()
         for attempt in count(1):
             outcome = insert.outcome()
             self._record(outcome)
