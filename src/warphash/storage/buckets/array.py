@@ -492,7 +492,7 @@ class BucketArray:
 
     # ---- after an update
     def displaced_pairs(self, stream: Any = None) -> Pairs:
-        """The pairs that the last update left without a slot. They stay there until `forget_displaced`. Waits."""
+        """As of `DisplacingArray`."""
         spec, scratch, n = self.spec, self._workbench.displaced, 0
         if scratch is not None:
             n = min(DISPLACED_CAPACITY, scratch.report.read(stream).displaced)
@@ -506,7 +506,7 @@ class BucketArray:
         return Pairs(np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1]))
 
     def forget_displaced(self) -> None:
-        """Forget where the last update left pairs without a slot: somebody else has them."""
+        """As of `DisplacingArray`."""
         self._workbench.displaced = None
 
 

@@ -45,6 +45,7 @@ from ..lookup import Searchable
 from ..resize_log import Cause, Resize
 from ..scratch import Outcome
 from ..slots import MemoryUse, Recovery, StoreOptions, resting
+from .pairs import Pairs
 from .sizes import Growth
 from .transaction import LISTED_BYTES, Array, ArrayState, Transaction, Undo, erase, may_fail
 
@@ -123,6 +124,16 @@ class LeavingArray(Protocol):
 
     def outcome(self, stream: Any = None) -> Outcome:
         """What became of the batches that were left. Waits."""
+
+
+class DisplacingArray(Protocol):
+    """An array that has updates which displace pairs."""
+
+    def displaced_pairs(self, stream: Any = None) -> Pairs:
+        """The pairs that the last update left without a slot. They stay there until `forget_displaced`. Waits."""
+
+    def forget_displaced(self) -> None:
+        """Forget where the last update left pairs without a slot: somebody else has them."""
 
 
 A = TypeVar("A", bound=SlotArray)
@@ -419,7 +430,7 @@ class ArraySlots(Generic[A]):
 
     def keep_displaced(self, stream: Any) -> None:
         """Take the pairs that the last update displaced, if any, out of the scratch memory of the array."""
-        array = cast(Any, self.state.array)
+        array = cast(DisplacingArray, self.state.array)
         pairs = array.displaced_pairs(stream)
         if len(pairs.keys):
             self.state = self.state._replace(displaced=pairs.with_others(self.state.displaced))
