@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...runtime.abi import COUNT_WORDS, REPORT_WORDS, Chunks, NumberBatch, PartBatch, Report, StoredRows, WordBatch
+from ...runtime.abi import REPORT_WORDS, UNPLACED_ELEMENTS, Chunks, NumberBatch, PartBatch, StoredRows, WordBatch
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import GROUPS, ROWS
 from ...settings import get_num_threads
@@ -39,9 +39,9 @@ class _Numbering:
         ctypes.memmove(ctypes.addressof(batch), ctypes.addressof(given), ctypes.sizeof(NumberBatch))
         self._low, self._span = 0, None if given.key_bytes > 2 else 1 << 8 * given.key_bytes
         self._widen()
-        self._report = self._memory(8 * REPORT_WORDS)
-        batch.report = self._report
-        engine.fill(self._report, 0, 8 * REPORT_WORDS)
+        batch.report = self._memory(8 * REPORT_WORDS)
+        self._given_up = ctypes.c_uint64.from_address(batch.report + UNPLACED_ELEMENTS)
+        self._given_up.value = 0
 
     def run(self) -> int:
         """Number the words."""
@@ -119,7 +119,7 @@ class _Numbering:
             If a thread has found no memory for its table.
         """
         self._program.run(entry, chunks, self._batch, self._n - skipped, None)
-        if Report.of(self._engine.to_host(self._report, np.uint64, COUNT_WORDS)).unplaced:
+        if self._given_up.value:
             raise MemoryError("the system refused the memory for a table of the distinct keys of a batch")
 
     # ---- in chunks
@@ -128,15 +128,15 @@ class _Numbering:
         batch, count = self._batch, chunks.count
         batch.sizes = self._memory(4 * (count + 1))
         self._launch("number", chunks)
-        sizes = self._engine.to_host(batch.sizes, np.uint32, count)
+        sizes = np.frombuffer((ctypes.c_uint32 * (count + 1)).from_address(batch.sizes), np.uint32)
         if count == 1:
             return int(sizes[0])
-        batch.map, batch.bases = self._memory(4 * int(sizes.sum(dtype=np.int64))), self._memory(4 * count)
+        batch.map, batch.bases = self._memory(4 * int(sizes[:count].sum(dtype=np.int64))), self._memory(4 * count)
         self._launch("merge", chunks)
         if batch.numbers:
             batch.renumbered_from = chunks.length
             self._launch("renumber", chunks, chunks.length)
-        return int(self._engine.to_host(batch.sizes + 4 * count, np.uint32, 1)[0])
+        return int(sizes[count])
 
     # ---- in parts
     def _in_parts(self, chunks: Chunks, part_bits: int) -> int:
