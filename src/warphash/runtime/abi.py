@@ -246,6 +246,18 @@ MOST_PART_BITS = 11
 """A part has a line in the memory of a thread that writes to it."""
 
 
+class Members(ctypes.Structure):
+    """Words of a small range that are members of a set."""
+
+    _fields_ = _words("marks low range word_bytes")
+
+
+class MemberBatch(Launch):
+    """Words to add, or to look up."""
+
+    _fields_ = _words("words flags")
+
+
 # ---- quotient/abi.cuh
 class QuotientTable(Table):
     """A quotient table: how its buckets form ranges, and what a batch keeps of each range.
