@@ -207,6 +207,56 @@ class LookupPartitionBatch(PartitionBatch):
     _fields_ = _words("places runs flags out_flags")
 
 
+# ---- groups/abi.cuh
+class FirstsTable(ctypes.Structure):
+    """Where an element looks for the first element of its key."""
+
+    _fields_ = _words("cells cell_mask salt")
+
+
+class NumberBatch(Launch):
+    """Keys, and the numbers that they get."""
+
+    _fields_ = _words("keys key_bytes numbers number_bytes firsts counts places flags starts")
+
+
+class Chunks(ctypes.Structure):
+    """A batch in chunks of elements, each of which a thread numbers by itself."""
+
+    _fields_ = _words("length count salt")
+
+
+class ChunkBatch(NumberBatch):
+    """Words, and the numbers that the keys of each chunk get.
+
+    ``keys`` are words of 4 or 8 bytes.
+    """
+
+    _fields_ = _words("low range key_places expected sizes map bases renumbered_from bounds")
+
+
+class PartBatch(ChunkBatch):
+    """Words that are brought to parts by their hashes."""
+
+    _fields_ = _words("part_bits parts places_of begins brought seen distinct firsts_of tallies")
+
+
+MOST_PART_BITS = 11
+"""A part has a line in the memory of a thread that writes to it."""
+
+
+class Members(ctypes.Structure):
+    """Words of a small range that are members of a set."""
+
+    _fields_ = _words("marks low range word_bytes")
+
+
+class MemberBatch(Launch):
+    """Words to add, or to look up."""
+
+    _fields_ = _words("words flags")
+
+
 # ---- quotient/abi.cuh
 class QuotientTable(Table):
     """A quotient table: how its buckets form ranges, and what a batch keeps of each range.
@@ -430,8 +480,8 @@ REPORT_WORDS = COUNT_WORDS + 8 * REPORT_LINES
 FEW_REPORT_WORDS = 2
 """Words of a ``FewReport``: the numbers of added keys and of adopted pairs."""
 
-LEFTOVER, WINNERS, LOSERS, CROWDS = 0, 8, 16, 40
-"""Where the lengths of a report's lists are, in bytes."""
+LEFTOVER, WINNERS, LOSERS, UNPLACED_ELEMENTS, CROWDS = 0, 8, 16, 32, 40
+"""Where the lengths of a report's lists, and the number of unplaced elements, are, in bytes."""
 
 LISTS_BYTES = 3 * 8
 """So many bytes of a report are zeroed to restart the lists for the next piece of a batch."""
