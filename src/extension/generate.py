@@ -21,6 +21,7 @@ PLAIN_HEADERS = {
     "bounded": "bounded/bounded.cuh",
     "slabs": "chains/slabs.cuh",
     "strings": "strings/cpu/strings.cuh",
+    "groups": "groups/cpu/entries.cuh",
 }
 """Of the kernels that no design changes. Those of the laboratory are compiled when a benchmark asks for them
 (``runtime/cpu.py``)."""

@@ -23,11 +23,13 @@ FAMILIES = (
     "aggregates",
     "bounded",
     "strings",
+    "groups",
 )
 MAY_INCLUDE = {
     "platform": {"platform"},
     "core": {"core", "platform"},
     **{family: {family, "core", "platform"} for family in FAMILIES},
+    "groups": {"groups", "rows", "core", "platform"},  # rows of any width are compared as everywhere
     "designs": {"designs", "core", "platform", *FAMILIES},
 }
 """The folders whose headers a folder's headers may include."""

@@ -208,6 +208,44 @@ class LookupPartitionBatch(PartitionBatch):
     _fields_ = _words("places runs flags out_flags")
 
 
+# ---- groups/abi.cuh
+class FirstsTable(ctypes.Structure):
+    """Where an element looks for the first element of its key."""
+
+    _fields_ = _words("cells cell_mask salt")
+
+
+class NumberBatch(Launch):
+    """Keys, and the numbers that they get."""
+
+    _fields_ = _words("keys key_bytes numbers number_bytes firsts counts places flags starts")
+
+
+class Chunks(ctypes.Structure):
+    """A batch in chunks of elements, each of which a thread numbers by itself."""
+
+    _fields_ = _words("length count salt")
+
+
+class ChunkBatch(NumberBatch):
+    """Words, and the numbers that the keys of each chunk get.
+
+    ``keys`` are words of 4 or 8 bytes.
+    """
+
+    _fields_ = _words("low range key_places expected sizes map bases renumbered_from bounds")
+
+
+class PartBatch(ChunkBatch):
+    """Words that are brought to parts by their hashes."""
+
+    _fields_ = _words("part_bits parts places_of begins brought seen distinct firsts_of tallies")
+
+
+MOST_PART_BITS = 11
+"""A part has a line in the memory of a thread that writes to it."""
+
+
 # ---- quotient/abi.cuh
 class QuotientTable(Table):
     """A quotient table: how its buckets form ranges, and what a batch keeps of each range.

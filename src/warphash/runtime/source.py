@@ -22,6 +22,7 @@ from .engine import KernelSpec
 __all__ = [
     "AGGREGATES",
     "BOUNDED",
+    "GROUPS",
     "PLATFORMS",
     "ROWS",
     "SKETCH",
@@ -63,6 +64,9 @@ SLABS = KernelSpec("slabs", 0, 0, 0, header="chains/slabs.cuh")
 
 STRINGS = KernelSpec("strings", 0, 0, 0, header="strings/cpu/strings.cuh")
 """Numbers for strings of any length; for a CPU alone."""
+
+GROUPS = KernelSpec("groups", 0, 0, 0, header="groups/gpu/entries.cuh")
+"""Dense numbers for the distinct keys of a batch."""
 
 
 @cache

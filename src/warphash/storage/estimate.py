@@ -22,12 +22,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..runtime.abi import FingerprintBatch, StoredRows
+from ..runtime.engine import Engine
 from ..runtime.source import ROWS, SKETCH
 from .batch import Batch
 from .batch_order.sample import absent_share, seem_distinct
 from .slots import Slots
 
-__all__ = ["FEWEST_SKETCHED", "estimate_new_keys"]
+__all__ = ["FEWEST_SKETCHED", "distinct_of_sample", "estimate_distinct", "estimate_new_keys"]
 
 FEWEST_SKETCHED = 1 << 13
 """Elements up to which all absent ones are taken for different keys: room for them costs less than the sketch."""
@@ -60,15 +61,40 @@ def estimate_new_keys(store: Slots, batch: Batch, room: int = 0) -> int:
         absent = math.ceil(absent_share(store, keys, n, stream) * n)
     if absent <= max(room, FEWEST_SKETCHED) or seem_distinct(store, keys, n):
         return absent
-    return min(absent, math.ceil(_distinct(_sketch(store, keys, n, stream))))
+    return min(absent, estimate_distinct(store.engine, keys, store.spec.word_bytes, n, stream))
 
 
-def _sketch(store: Slots, keys: int, n: int, stream: Any) -> npt.NDArray[np.uint32]:
-    """The registers of a sketch of all keys."""
-    engine = store.engine
+def estimate_distinct(engine: Engine, rows: int, row_bytes: int, n: int, stream: Any) -> int:
+    """Estimate how many different rows there are among ``n``. Waits.
+
+    Raises
+    ------
+    MemoryError
+        If there is no room for the sketch.
+    """
+    return min(n, math.ceil(_distinct(_sketch(engine, rows, row_bytes, n, stream))))
+
+
+def distinct_of_sample(sample: npt.NDArray[Any], n: int) -> int:
+    """Estimate how many different words there are among ``n``, of which ``sample`` has some from random places.
+
+    If D words are equally frequent, a sample of m is expected to have D (1 - exp(-m / D)) different ones.
+    """
+    m, seen = len(sample), len(np.unique(sample))
+    if seen == m:
+        return n
+    low, high = float(seen), float(n)
+    while high - low > 1 + low / 64:
+        middle = (low + high) / 2
+        low, high = (middle, high) if -middle * math.expm1(-m / middle) < seen else (low, middle)
+    return math.ceil(high)
+
+
+def _sketch(engine: Engine, rows: int, row_bytes: int, n: int, stream: Any) -> npt.NDArray[np.uint32]:
+    """The registers of a sketch of all rows."""
     registers = engine.allocate(4 * _REGISTERS, stream)
     engine.fill(registers.ptr, 0, registers.nbytes, stream)
-    batch = FingerprintBatch(n=n, rows=keys, row_bytes=store.spec.word_bytes, registers=registers.ptr)
+    batch = FingerprintBatch(n=n, rows=rows, row_bytes=row_bytes, registers=registers.ptr)
     if engine.lanes == 1:
         engine.program(ROWS).run("sketch", StoredRows(), batch, n, stream)
     else:

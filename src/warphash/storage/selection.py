@@ -11,7 +11,7 @@ from ..runtime.abi import CountBatch, Flag, RowBatch, StoredRows, WordBatch
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 
-__all__ = ["count", "inverted", "select"]
+__all__ = ["count", "inverted", "select", "starts_of_flags"]
 
 CHUNK = 256
 """Counts that one element of the kernels ``chunk_sums`` and ``offsets`` sums up (``kernels/rows/rows.cuh``)."""
@@ -45,11 +45,16 @@ def select(engine: Engine, rows: Buffer, width: int, n: int, flags: Buffer) -> t
     """Copies of those of ``n`` rows whose flag is set, in their order; and how many they are. Waits."""
     if n == 0:
         return engine.allocate(1), 0
-    places, selected = _starts(engine, _widened(engine, flags, n), n)
+    places, selected = starts_of_flags(engine, flags, n)
     packed = engine.allocate(max(1, selected * width))
     batch = RowBatch(n=n, rows=rows.ptr, row_bytes=width, numbers=places.ptr, flags=flags.ptr)
     engine.program(ROWS).run("scatter", StoredRows(rows=packed.ptr, stored_bytes=width), batch, n, None)
     return packed, selected
+
+
+def starts_of_flags(engine: Engine, flags: Buffer, n: int) -> tuple[Buffer, int]:
+    """How many of ``n`` flags before each of them are set, uint64[n]; and how many of all. Waits."""
+    return _starts(engine, _widened(engine, flags, n), n)
 
 
 def _starts(engine: Engine, counts: Buffer, n: int) -> tuple[Buffer, int]:

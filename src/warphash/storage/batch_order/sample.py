@@ -12,15 +12,16 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...runtime.abi import AggregateBatch, Aggregation, SampleBatch, StoredRows
-from ...runtime.engine import Answer
+from ...runtime.engine import Answer, Buffer, Engine
 from ...runtime.source import AGGREGATES, ROWS
 from ..lookup import launch_find
 from ..random_words import random_words
 from ..slots import Slots
 
-__all__ = ["Samples", "absent_share", "seed_of", "seem_distinct", "seem_new"]
+__all__ = ["Samples", "absent_share", "sample_rows", "seed_of", "seem_distinct", "seem_new"]
 
 _SAMPLED = 1 << 10
 """Keys that are looked up, or that a block of a GPU compares: a row of ``kernels/aggregates``."""
@@ -60,15 +61,25 @@ def seem_new(store: Slots, keys: int, n: int, stream: Any = None) -> bool:
 def absent_share(store: Slots, keys: int, n: int, stream: Any) -> float:
     """The share of absent keys in a sample of a batch."""
     engine, width, sampled = store.engine, store.spec.word_bytes, min(n, _SAMPLED)
-    at, held = keys, None
-    if sampled < n:
-        held = engine.allocate(sampled * width, stream)
-        batch = SampleBatch(n=sampled, rows=keys, row_bytes=width, row_count=n, out_rows=held.ptr)
-        engine.program(ROWS).run("sample", StoredRows(), batch, sampled, stream)
-        at = held.ptr
+    held = _sampled(engine, keys, width, n, sampled, stream) if sampled < n else None
+    at = keys if held is None else held.ptr
     flags = engine.allocate(sampled, stream)
     launch_find(store.state.array, at, sampled, 0, flags.ptr, 0, stream)
     return 1 - np.count_nonzero(engine.to_host(flags.ptr, np.uint8, sampled, stream)) / sampled
+
+
+def sample_rows(engine: Engine, rows: int, width: int, n: int, sampled: int) -> npt.NDArray[Any]:
+    """So many of ``n`` words of 4 or 8 bytes, from random places, in host memory. Waits."""
+    held = _sampled(engine, rows, width, n, sampled, None)
+    return engine.to_host(held.ptr, f"u{width}", sampled)
+
+
+def _sampled(engine: Engine, rows: int, width: int, n: int, sampled: int, stream: Any) -> Buffer:
+    """So many of ``n`` rows, from random places."""
+    held = engine.allocate(sampled * width, stream)
+    batch = SampleBatch(n=sampled, rows=rows, row_bytes=width, row_count=n, out_rows=held.ptr)
+    engine.program(ROWS).run("sample", StoredRows(), batch, sampled, stream)
+    return held
 
 
 class Samples:

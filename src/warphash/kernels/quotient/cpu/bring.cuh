@@ -7,14 +7,11 @@
 //             range until they fill a line of memory, and writes the line past the caches. Elements that are written one
 //             by one fetch the line that they overwrite. If a build follows, it flags the elements as well.
 #pragma once
-#include <cstring>
-
+#include "core/cpu/line_writer.cuh"
 #include "core/cpu/schedule.cuh"
 #include "quotient/bring.cuh"
 
 namespace warphash {
-
-constexpr u32 kLineBytes = 64;
 
 // Whether `scatter` flags all elements as changed, in the order of the batch, and the build then flags those alone that
 // are not. A flag for each element in the order of ranges takes as long as the rest of a build. Values that are added
@@ -22,53 +19,6 @@ constexpr u32 kLineBytes = 64;
 WARPHASH_FN bool flags_ahead(const QuotientBatch& b) {
   return b.left && b.out_flags && (b.op == kKeep || b.op == kReplace);
 }
-
-// A counter, or a place, of each range, 0 at first; none if there is no memory.
-class Counters {
-  u32* const of_;
-
- public:
-  explicit Counters(u64 ranges) : of_(static_cast<u32*>(calloc(ranges, sizeof(u32)))) {}
-  ~Counters() { free(of_); }
-  Counters(const Counters&) = delete;
-  WARPHASH_FN u32* begin() const { return of_; }
-};
-
-// Writes elements to places of `to`, which begins with a line. The places of a range follow one another, from `firsts`
-// of the range on.
-template <class T>
-class LineWriter {
-  static constexpr u32 kPerLine = kLineBytes / sizeof(T);
-  T* const to_;
-  const u32* const firsts_;
-  T* const held_;  // of each range, the line that its next place is in
-
- public:
-  LineWriter(T* to, const u32* firsts, u64 ranges)
-      : to_(to), firsts_(firsts), held_(static_cast<T*>(aligned_alloc(kLineBytes, ranges * kLineBytes))) {}
-  ~LineWriter() { free(held_); }
-  LineWriter(const LineWriter&) = delete;
-  bool has_memory() const { return held_; }
-
-  WARPHASH_FN void put(u32 range, u32 place, const T& x) {
-    T* const line = held_ + static_cast<u64>(range) * kPerLine;
-    line[place % kPerLine] = x;
-    if (place % kPerLine == kPerLine - 1) send(range, place + 1);
-  }
-  void flush(u32 range, u32 end) {
-    if (firsts_[range] < end && end % kPerLine) send(range, end);
-  }
-
- private:
-  // The line that ends at place `end`, or the part of it that is this thread's. (Out of line: the loop around it needs
-  // the registers.)
-  [[gnu::noinline]] void send(u32 range, u32 end) {
-    const T* const line = held_ + static_cast<u64>(range) * kPerLine;
-    const u32 begin = (end - 1) / kPerLine * kPerLine, first = firsts_[range];
-    if (first <= begin && end % kPerLine == 0) return stream_line(to_ + begin, line);
-    for (u32 place = first > begin ? first : begin; place < end; ++place) to_[place] = line[place % kPerLine];
-  }
-};
 
 template <class D>
 struct BringByThreads : OverQuotients {

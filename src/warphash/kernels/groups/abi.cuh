@@ -1,0 +1,63 @@
+// What kernels that number keys are given (core/abi.cuh, groups/number.cuh, groups/cpu/number.cuh, groups/cpu/parts.cuh).
+#pragma once
+#include "core/abi.cuh"
+
+namespace warphash {
+
+// Where an element looks for the first element of its key.
+struct FirstsTable {
+  u64 cells;      // u32 array, all ones at first
+  u64 cell_mask;  // a power of two, minus one
+  u64 salt;       // of the fingerprints of rows
+};
+
+// Keys, and the numbers that they get.
+struct NumberBatch : Launch {
+  u64 keys;          // packed rows
+  u64 key_bytes;     // of a row
+  u64 numbers;       // an integer per element; 0: they are not asked for
+  u64 number_bytes;  // of such an integer: 4 or 8
+  u64 firsts;        // u32 per key: its first element
+  u64 counts;        // u32 per key: its elements; 0: they are not asked for
+  u64 places;        // u32 per element: the cell of its key
+  u64 flags;         // u8 per element: 1 for the first of its key
+  u64 starts;        // u64 per element: the flags before it
+};
+
+// A batch in chunks of elements, each of which a thread numbers by itself.
+struct Chunks {
+  u64 length;  // elements of a chunk, but for the last
+  u64 count;   // of chunks
+  u64 salt;    // of the hashes of words
+};
+
+// Words, and the numbers that the keys of each chunk get. `keys` are words of 4 or 8 bytes.
+struct ChunkBatch : NumberBatch {
+  u64 low;              // the least key, if a key is its own place
+  u64 range;            // and how many places there are; 0: keys are hashed
+  u64 key_places;       // range + 1 of u32 for each chunk, 0 at first: numbers + 1
+  u64 expected;         // keys of a chunk
+  u64 sizes;            // u32 per chunk: its keys; and one more: all keys
+  u64 map;              // u32: the numbers of the keys of all chunks, in the order of chunks
+  u64 bases;            // u32 per chunk: where its numbers begin in `map`
+  u64 renumbered_from;  // the first element whose number goes through `map`
+  u64 bounds;           // u64 per chunk and kind of integer, signed and unsigned: its least key and its greatest key
+};
+
+// Words that are brought to parts by their hashes.
+struct PartBatch : ChunkBatch {
+  u64 part_bits;  // logarithm of the number of parts, at most kMostPartBits
+  u64 parts;      // u16 per element
+  u64 places_of;  // u32 per chunk and part: its elements, and later where these begin in `brought`
+  u64 begins;     // u32 per part, and one more: where its elements begin
+  u64 brought;    // words in the order of parts; later the codes of these elements, u32, from where their words began
+  u64 seen;       // u32 per chunk and part: the keys of the part in the chunks before
+  u64 distinct;   // u32 per part: its keys
+  u64 firsts_of;  // u32 per part: the keys of the parts before
+  u64 tallies;    // u32 per element: of each key of a part, its elements, from where the part begins
+};
+
+// A part has a line in the memory of a thread that writes to it.
+constexpr int kMostPartBits = 11;
+
+}  // namespace warphash

@@ -1,0 +1,30 @@
+// The kernels that number keys on a CPU.
+#pragma once
+#include "groups/cpu/number.cuh"
+#include "groups/cpu/parts.cuh"
+
+namespace warphash {
+
+template <class Of4, class Of8>
+using OverWords = OverChunks<ChunkBatch, Of4, Of8>;
+template <class Of4, class Of8>
+using OverParts = OverChunks<PartBatch, Of4, Of8>;
+
+}  // namespace warphash
+
+#undef WARPHASH_PLAIN_ENTRIES  // of rows/rows.cuh, of which the comparison of rows is taken
+#define WARPHASH_PLAIN_ENTRIES                                                                                      \
+  WARPHASH_ROW_NUMBER_ENTRIES                                                                                       \
+  WARPHASH_ENTRY(bounds,                                                                                            \
+                 warphash::OverWords<warphash::ChunkBounds<warphash::u32>, warphash::ChunkBounds<warphash::u64>>)   \
+  WARPHASH_ENTRY(number,                                                                                            \
+                 warphash::OverWords<warphash::NumberChunk<warphash::u32>, warphash::NumberChunk<warphash::u64>>)   \
+  WARPHASH_ENTRY(merge, warphash::MergeAllChunks)                                                                   \
+  WARPHASH_ENTRY(renumber, warphash::Renumber)                                                                      \
+  WARPHASH_ENTRY(count_parts,                                                                                       \
+                 warphash::OverParts<warphash::CountParts<warphash::u32>, warphash::CountParts<warphash::u64>>)     \
+  WARPHASH_ENTRY(bring_to_parts,                                                                                    \
+                 warphash::OverParts<warphash::BringToParts<warphash::u32>, warphash::BringToParts<warphash::u64>>) \
+  WARPHASH_ENTRY(number_parts, warphash::NumberParts)                                                               \
+  WARPHASH_ENTRY(replay, warphash::OverParts<warphash::Replay<warphash::u32>, warphash::Replay<warphash::u64>>)     \
+  WARPHASH_ENTRY(count_keys, warphash::CountKeys)

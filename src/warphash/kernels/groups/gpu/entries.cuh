@@ -1,0 +1,6 @@
+// The kernels that number keys on a GPU.
+#pragma once
+#include "groups/number.cuh"
+
+#undef WARPHASH_PLAIN_ENTRIES  // of rows/rows.cuh, of which the comparison of rows is taken
+#define WARPHASH_PLAIN_ENTRIES WARPHASH_ROW_NUMBER_ENTRIES

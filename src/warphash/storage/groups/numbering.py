@@ -1,0 +1,86 @@
+"""Dense numbers for the distinct keys of a batch: 0, 1, 2, … in the order in which the keys first appear.
+
+The numbers are those of a sequential walk, on every engine and for any number of threads. No table is left behind.
+A CPU numbers keys of up to 8 bytes in chunks and parts (`word_numbers`). Wider keys, and all keys of a GPU, go to cells
+that keep the first element of each key (`row_numbers`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ...runtime.abi import NumberBatch
+from ...runtime.engine import Buffer, Engine
+from . import row_numbers, word_numbers
+
+__all__ = ["Numbered", "number"]
+
+_WORD_BYTES = 8
+
+
+class Numbered(NamedTuple):
+    """The distinct keys of a batch, by their numbers.
+
+    Attributes
+    ----------
+    size
+        How many keys there are.
+    firsts
+        The element in which each key first appears, uint32[size], ascending. The buffer may be longer.
+    counts
+        How many elements each key has, uint32[size], if asked for. The buffer may be longer.
+    """
+
+    size: int
+    firsts: Buffer
+    counts: Buffer | None
+
+
+def number(
+    engine: Engine,
+    keys: int,
+    width: int,
+    n: int,
+    *,
+    numbers: int = 0,
+    number_bytes: int = 8,
+    counts: bool = False,
+    stream: Any = None,
+) -> Numbered:
+    """Number the distinct keys of a batch densely, in the order of first appearance. Waits.
+
+    Takes time in proportion to ``n``. On a CPU, other threads may write to the keys meanwhile: the numbers are then of
+    no use, but all memory stays whole.
+
+    Parameters
+    ----------
+    keys, width, n
+        Address of ``n`` packed rows of ``width`` bytes, at most 2**31. Two keys are equal if all of their bytes are.
+    numbers, number_bytes
+        Address of room for an integer of 4 or 8 bytes for each element: the number of its key. 0 if not asked for.
+    counts
+        Whether to count the elements of each key.
+
+    Raises
+    ------
+    MemoryError
+        If there is no memory to work in.
+    """
+    firsts = engine.allocate(max(1, 4 * n), stream)
+    counted = engine.allocate(max(1, 4 * n), stream) if counts else None
+    if n == 0:
+        return Numbered(0, firsts, counted)
+    batch = NumberBatch(
+        n=n,
+        keys=keys,
+        key_bytes=width,
+        numbers=numbers,
+        number_bytes=number_bytes,
+        firsts=firsts.ptr,
+        counts=0 if counted is None else counted.ptr,
+    )
+    if engine.lanes == 1 and width <= _WORD_BYTES:
+        size = word_numbers.number(engine, batch)
+    else:
+        size = row_numbers.number(engine, batch, stream)
+    return Numbered(size, firsts, counted)

@@ -1,0 +1,179 @@
+"""Numbers for keys of up to 8 bytes on a CPU (``groups/cpu/number.cuh``, ``groups/cpu/parts.cuh``)."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...runtime.abi import COUNT_WORDS, REPORT_WORDS, Chunks, NumberBatch, PartBatch, Report, StoredRows, WordBatch
+from ...runtime.engine import Buffer, Engine
+from ...runtime.source import GROUPS, ROWS
+from ...settings import get_num_threads
+from ..batch_order.sample import sample_rows
+from ..estimate import distinct_of_sample
+from .ways import FEWEST_SAMPLED, Way, chunks_of, expected_in_part, may_be_places, sampled_words, way_of
+
+__all__ = ["number"]
+
+_LINE_ELEMENTS = 64
+"""Chunks begin at multiples of so many elements, so that two threads write to no common line."""
+
+
+def number(engine: Engine, batch: NumberBatch) -> int:
+    """Number the words of ``batch``, and return how many distinct ones there are."""
+    return _Numbering(engine, batch).run()
+
+
+class _Numbering:
+    """One call: the batch in chunks, and the memory that its kernels work in."""
+
+    def __init__(self, engine: Engine, given: NumberBatch) -> None:
+        self._engine, self._n = engine, given.n
+        self._program = engine.program(GROUPS)
+        self._held: list[Buffer] = []
+        self._batch = batch = PartBatch()
+        ctypes.memmove(ctypes.addressof(batch), ctypes.addressof(given), ctypes.sizeof(NumberBatch))
+        self._low, self._span = 0, None if given.key_bytes > 2 else 1 << 8 * given.key_bytes
+        self._widen()
+        self._report = self._memory(8 * REPORT_WORDS)
+        batch.report = self._report
+        engine.fill(self._report, 0, 8 * REPORT_WORDS)
+
+    def run(self) -> int:
+        """Number the words."""
+        way = self._way()
+        batch = self._batch
+        chunks = self._cut(way.chunks)
+        if way.by_place and self._span:
+            batch.low, batch.range = self._low, self._span
+            places_bytes = 4 * chunks.count * (self._span + 1)
+            batch.key_places = self._memory(places_bytes)
+            self._engine.fill(batch.key_places, 0, places_bytes)
+        return self._in_parts(chunks, way.part_bits) if way.part_bits else self._in_chunks(chunks)
+
+    # ---- what the batch is like
+    def _widen(self) -> None:
+        """Make words of 4 or 8 bytes of keys of another width."""
+        batch, width = self._batch, self._batch.key_bytes
+        word_bytes = 4 if width <= 4 else 8
+        if width == word_bytes:
+            return
+        words = self._memory(word_bytes * self._n)
+        widened = WordBatch(n=self._n, rows=batch.keys, row_bytes=width, words=words, word_bytes=word_bytes)
+        self._engine.program(ROWS).run("widen", StoredRows(), widened, self._n, None)
+        batch.keys, batch.key_bytes = words, word_bytes
+
+    def _way(self) -> Way:
+        """How to number the words. Notes the span of the keys if it is small."""
+        n, threads = self._n, get_num_threads()
+        if n < FEWEST_SAMPLED:
+            self._batch.expected = n
+            return Way(1)
+        sample = self._sample()
+        distinct = min(distinct_of_sample(sample, n), self._span or n)
+        if self._span is None:
+            self._find_span(sample)
+        self._batch.expected = distinct
+        return way_of(n, distinct, self._span, threads)
+
+    def _sample(self) -> npt.NDArray[Any]:
+        batch = self._batch
+        return sample_rows(self._engine, batch.keys, batch.key_bytes, self._n, sampled_words(self._n))
+
+    def _find_span(self, sample: npt.NDArray[Any]) -> None:
+        """Find the least key and how many keys can be, as signed or as unsigned integers, if these are few."""
+        n = self._n
+        kinds = sample.view(f"i{sample.itemsize}"), sample
+        if not any(may_be_places(n, int(keys.max()) - int(keys.min()) + 1) for keys in kinds):
+            return
+        chunks = self._cut(chunks_of(n, get_num_threads()))
+        self._batch.bounds = self._memory(32 * chunks.count)
+        self._launch("bounds", chunks)
+        words = self._engine.to_host(self._batch.bounds, np.uint64, 4 * chunks.count).reshape(-1, 4)
+        for bounds in (words[:, :2].view(np.int64), words[:, 2:]):
+            low, high = int(bounds[:, 0].min()), int(bounds[:, 1].max())
+            if may_be_places(n, high - low + 1):
+                self._low, self._span = low & (1 << 64) - 1, high - low + 1
+                return
+
+    # ---- launches
+    def _memory(self, nbytes: int) -> int:
+        """Address of memory that lives as long as this call."""
+        self._held.append(self._engine.allocate(max(1, nbytes)))
+        return self._held[-1].ptr
+
+    def _cut(self, count: int) -> Chunks:
+        length = -(-self._n // count) + _LINE_ELEMENTS - 1 & -_LINE_ELEMENTS
+        return Chunks(length=length, count=-(-self._n // length), salt=random.getrandbits(64))
+
+    def _launch(self, entry: str, chunks: Chunks, skipped: int = 0) -> None:
+        """Run a kernel over all elements but some at the front.
+
+        Raises
+        ------
+        MemoryError
+            If a thread has found no memory for its table.
+        """
+        self._program.run(entry, chunks, self._batch, self._n - skipped, None)
+        if Report.of(self._engine.to_host(self._report, np.uint64, COUNT_WORDS)).unplaced:
+            raise MemoryError("the system refused the memory for a table of the distinct keys of a batch")
+
+    # ---- in chunks
+    def _in_chunks(self, chunks: Chunks) -> int:
+        """Number each chunk by a table of its own, and merge the tables."""
+        batch, count = self._batch, chunks.count
+        batch.sizes = self._memory(4 * (count + 1))
+        self._launch("number", chunks)
+        sizes = self._engine.to_host(batch.sizes, np.uint32, count)
+        if count == 1:
+            return int(sizes[0])
+        batch.map, batch.bases = self._memory(4 * int(sizes.sum(dtype=np.int64))), self._memory(4 * count)
+        self._launch("merge", chunks)
+        if batch.numbers:
+            batch.renumbered_from = chunks.length
+            self._launch("renumber", chunks, chunks.length)
+        return int(self._engine.to_host(batch.sizes + 4 * count, np.uint32, 1)[0])
+
+    # ---- in parts
+    def _in_parts(self, chunks: Chunks, part_bits: int) -> int:
+        """Bring the words to parts, number each part, and put the numbers in the order of the batch."""
+        engine, batch, n = self._engine, self._batch, self._n
+        count, parts = chunks.count, 1 << part_bits
+        batch.part_bits, batch.expected = part_bits, expected_in_part(batch.expected, part_bits)
+        batch.parts = self._memory(2 * n)
+        batch.places_of = self._memory(4 * count * parts)
+        self._launch("count_parts", chunks)
+        elements = engine.to_host(batch.places_of, np.uint32, count * parts).reshape(count, parts)
+        ends = np.cumsum(elements.T.ravel(), dtype=np.uint32).reshape(parts, count)
+        places = np.ascontiguousarray((ends - elements.T).T)
+        engine.upload(batch.places_of, places)
+        batch.begins = self._memory(4 * (parts + 1))
+        engine.upload(batch.begins, np.append(places[0], np.uint32(n)))
+
+        batch.brought = self._memory(batch.key_bytes * n)
+        self._launch("bring_to_parts", chunks)
+        batch.seen, batch.distinct = self._memory(4 * count * parts), self._memory(4 * parts)
+        engine.fill(batch.seen, 0, 4 * count * parts)
+        engine.fill(batch.distinct, 0, 4 * parts)  # empty parts at the end are nobody's
+        batch.tallies = self._memory(4 * n) if batch.counts else 0
+        self._launch("number_parts", chunks)
+
+        distinct = engine.to_host(batch.distinct, np.uint32, parts)
+        size = int(distinct.sum(dtype=np.int64))
+        batch.firsts_of = self._memory(4 * parts)
+        engine.upload(batch.firsts_of, np.cumsum(distinct, dtype=np.uint32) - distinct)
+        batch.bases = self._memory(4 * count)
+        seen = engine.to_host(batch.seen, np.uint32, count * parts).reshape(count, parts)
+        engine.upload(batch.bases, seen.sum(axis=1, dtype=np.uint32))
+        batch.map = self._memory(4 * size)
+        self._launch("replay", chunks)
+        engine.fill(batch.bases, 0, 4 * count)
+        if batch.counts:
+            self._launch("count_keys", chunks)
+        if batch.numbers and count > 1:
+            self._launch("renumber", chunks)
+        return size

@@ -1,0 +1,231 @@
+"""Dense numbers in the order of first appearance, beside a walk by a dict of Python's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import warphash
+from support.engines import one_of_each
+from support.refusals import refusing
+from warphash.runtime.devices import engine_for
+from warphash.storage.groups import row_numbers, word_numbers
+from warphash.storage.groups.numbering import number
+from warphash.storage.groups.ways import FEWEST_SAMPLED, Way
+
+Array = npt.NDArray[Any]
+ENGINES = one_of_each("cpu", "emulated", "cuda")
+
+
+@pytest.fixture(params=[1, 2, 5])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    """That many threads."""
+    warphash.set_num_threads(request.param)
+    yield request.param
+    warphash.set_num_threads(None)
+
+
+def rows_of(ids: Array, width: int) -> Array:
+    """A row of so many bytes for each number: rows of equal numbers are equal, and others differ while they can."""
+    scattered = (ids.astype("u8") + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    head = scattered.view("u1").reshape(-1, 8)[:, : min(8, width)]
+    return np.ascontiguousarray(np.pad(head, ((0, 0), (width - head.shape[1], 0))))
+
+
+def numbered(device: str, rows: Array, *, number_bytes: int = 8, counts: bool = True) -> tuple[Array, Array, Array]:
+    """First elements, numbers and counts, in host memory."""
+    engine = engine_for(device)
+    n, width = rows.shape
+    held, numbers = engine.from_host(rows), engine.allocate(max(1, number_bytes * n))
+    made = number(engine, held.ptr, width, n, numbers=numbers.ptr, number_bytes=number_bytes, counts=counts)
+    counted = np.empty(0, "u4") if made.counts is None else engine.to_host(made.counts.ptr, np.uint32, made.size)
+    firsts = engine.to_host(made.firsts.ptr, np.uint32, made.size)
+    return firsts, engine.to_host(numbers.ptr, f"u{number_bytes}", n), counted
+
+
+def walked(rows: Array) -> tuple[list[int], list[int], list[int]]:
+    """The same by a walk from the front."""
+    number_of: dict[bytes, int] = {}
+    firsts, numbers, counts = [], [], []
+    for element, row in enumerate(map(bytes, rows)):
+        if row not in number_of:
+            number_of[row] = len(number_of)
+            firsts.append(element)
+            counts.append(0)
+        numbers.append(number_of[row])
+        counts[numbers[-1]] += 1
+    return firsts, numbers, counts
+
+
+def check(device: str, rows: Array, **options: Any) -> None:
+    made, expected = numbered(device, rows, **options), walked(rows)
+    assert [part.tolist() for part in made] == list(expected)
+
+
+def keys_like(kind: str, n: int) -> Array:
+    """Numbers of keys: of few or many keys, or in an order that misleads a sample or a thread."""
+    random = np.random.default_rng(n)
+    match kind:
+        case "equal":
+            return np.zeros(n, "i8")
+        case "different":
+            return random.permutation(n)
+        case "few":
+            return random.integers(0, 7, n)
+        case "many":
+            return random.integers(0, n // 2 + 1, n)
+        case "skewed":
+            return np.minimum(random.zipf(1.3, n), n).astype("i8")
+        case "sorted":
+            return np.sort(random.integers(0, n // 3 + 1, n))
+    return np.where(np.arange(n) < n - n // 8, 0, np.arange(n))  # "late": most keys come behind long repeats
+
+
+KINDS = ("equal", "different", "few", "many", "skewed", "sorted", "late")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 7, 8, 9, 16, 24])
+@pytest.mark.parametrize("device", ENGINES)
+def test_numbers_are_those_of_a_walk(device: str, width: int, kind: str) -> None:
+    for n in (0, 1, 2, 63, 64, 65, 1000):
+        check(device, rows_of(keys_like(kind, n), width))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("width", [4, 8])
+def test_any_number_of_threads_gives_the_same_numbers(threads: int, width: int, kind: str) -> None:
+    for n in (FEWEST_SAMPLED, 70_001):
+        check("cpu", rows_of(keys_like(kind, n), width))
+
+
+@pytest.mark.parametrize("way", [Way(1), Way(3), Way(1, 1), Way(3, 4), Way(5, 11)], ids=str)
+@pytest.mark.parametrize("width", [4, 8])
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_ways_give_the_same_numbers(
+    monkeypatch: pytest.MonkeyPatch, threads: int, way: Way, width: int, kind: str
+) -> None:
+    """Also a way that does not suit the batch."""
+    monkeypatch.setattr(word_numbers, "way_of", lambda *_: way)
+    check("cpu", rows_of(keys_like(kind, 50_003), width))
+
+
+@pytest.mark.parametrize("dtype", ["i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize("low", ["least", "zero", "greatest"])
+def test_keys_of_a_small_range(threads: int, dtype: str, low: str) -> None:
+    """A key is its own place, wherever the range lies."""
+    n, span = 40_000, 5_000
+    limits = np.iinfo(dtype)
+    first = {"least": limits.min, "zero": 0, "greatest": limits.max - span + 1}[low]
+    keys = (np.random.default_rng(3).integers(0, span, n).astype(dtype) + np.array(first, dtype)).astype(dtype)
+    check("cpu", keys.view("u1").reshape(n, -1))
+
+
+def test_a_range_across_the_sign() -> None:
+    """Signed keys around zero are few as signed integers, and unsigned keys around the middle as unsigned ones."""
+    keys = np.random.default_rng(4).integers(-100, 100, 20_000)
+    check("cpu", keys.view("u1").reshape(len(keys), 8))
+    check("cpu", (keys.view("u8") + np.uint64(1 << 63)).view("u1").reshape(len(keys), 8))
+
+
+@pytest.mark.parametrize("device", ENGINES)
+def test_numbers_of_four_bytes_and_none(device: str) -> None:
+    rows = rows_of(keys_like("many", 500), 8)
+    check(device, rows, number_bytes=4)
+    engine = engine_for(device)
+    held = engine.from_host(rows)
+    made = number(engine, held.ptr, 8, len(rows))
+    assert made.counts is None
+    assert engine.to_host(made.firsts.ptr, np.uint32, made.size).tolist() == walked(rows)[0]
+
+
+@pytest.mark.parametrize("device", ENGINES)
+def test_too_few_cells_are_enlarged(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_numbers, "estimate_distinct", lambda *_: 1)
+    check(device, rows_of(keys_like("different", 3_000), 12))
+
+
+@pytest.mark.parametrize("once", [True, False])
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated"))
+@pytest.mark.parametrize("width", [2, 8, 12])
+@pytest.mark.parametrize("kind", ["few", "different"])
+def test_refused_memory_is_an_error(device: str, width: int, kind: str, once: bool) -> None:
+    rows = rows_of(keys_like(kind, 20_000 if device == "cpu" else 300), width)
+    engine = engine_for(device)
+    held, numbers = engine.from_host(rows), engine.allocate(8 * len(rows))
+    for first in range(1, 100):
+        with refusing(engine, first, once=once) as refusals:
+            try:
+                number(engine, held.ptr, width, len(rows), numbers=numbers.ptr, counts=True)
+            except MemoryError:
+                assert refusals.refused
+                continue
+        assert not refusals.refused
+        return
+    raise AssertionError("the call still asks for memory")
+
+
+def test_a_thread_without_memory_for_its_table_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def way_of(n: int, distinct: int, span: int | None, threads: int) -> Way:
+        return Way(1)
+
+    rows = rows_of(keys_like("different", 20_000), 8)
+    monkeypatch.setattr(word_numbers, "way_of", way_of)
+    monkeypatch.setattr(word_numbers, "distinct_of_sample", lambda *_: 1 << 50)
+    monkeypatch.setattr(word_numbers, "min", lambda *given: max(given), raising=False)
+    with pytest.raises(MemoryError, match="table of the distinct keys"):
+        numbered("cpu", rows)
+
+
+@pytest.mark.parametrize("way", [None, Way(2), Way(2, 6), Way(2, by_place=True)], ids=str)
+@pytest.mark.parametrize("width", [4, 8])
+def test_a_batch_that_changes_meanwhile_breaks_no_memory(
+    monkeypatch: pytest.MonkeyPatch, way: Way | None, width: int
+) -> None:
+    """Numbers may be any, but each is that of a key, and each first element is one."""
+    if way is not None:
+        monkeypatch.setattr(word_numbers, "way_of", lambda *_: way)
+    n, engine = 200_000, engine_for("cpu")
+    keys = np.random.default_rng(5).integers(0, n // 2, n).astype(f"u{width}")
+    numbers, ended = np.empty(n, "u8"), threading.Event()
+
+    def write() -> None:
+        random = np.random.default_rng(6)
+        while not ended.is_set():
+            keys[random.integers(0, n, 1000)] = random.integers(0, 1 << 31, 1000)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(5):
+            at = keys.ctypes.data
+            made = number(engine, at, width, n, numbers=numbers.ctypes.data, counts=True)
+            assert made.counts is not None
+            assert 1 <= made.size <= n and numbers.max() < made.size
+            assert engine.to_host(made.firsts.ptr, np.uint32, made.size).max() < n
+            assert engine.to_host(made.counts.ptr, np.uint32, made.size).sum() == n
+    finally:
+        ended.set()
+        writer.join()
+
+
+def test_a_planted_bug_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks that are not merged in their order give other numbers."""
+    warphash.set_num_threads(2)
+    try:
+        launch = word_numbers._Numbering._launch
+
+        def without_renumbering(self: Any, entry: str, *rest: Any) -> None:
+            if entry != "renumber":
+                launch(self, entry, *rest)
+
+        monkeypatch.setattr(word_numbers._Numbering, "_launch", without_renumbering)
+        with pytest.raises(AssertionError):
+            check("cpu", rows_of(keys_like("few", 70_001), 8))
+    finally:
+        warphash.set_num_threads(None)
