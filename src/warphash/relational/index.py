@@ -144,4 +144,4 @@ class Index:
         Parameters, exceptions and cost are those of `get_indexer`, but for keys that repeat.
         """
         elements = elements_of(q)
-        return elements.for_each(self._known.codes_of(elements.items) >= 0)
+        return elements.for_each(self._known.contains(elements.items))

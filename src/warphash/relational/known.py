@@ -5,6 +5,7 @@ Strings need no table of rows. Their `StringTable` has a number for each, so an 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,16 +26,18 @@ __all__ = ["KnownItems"]
 _NO_NUMBER = 2**32 - 1
 """Of a string that a `StringTable` does not have."""
 
+_LookUp = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+
 
 class KnownItems:
-    """Distinct items, each with its code.
+    """Items to be found, each with its code.
 
     Parameters
     ----------
     items
-        The items, of which none repeats if there are codes.
+        The items.
     codes
-        int64[n], none of them negative; None: the code of every item is 0.
+        int64[n], none of them negative; None: nobody will ask for codes, and items may repeat.
     nan, null
         ``"one"``: NaN is found if it is there, and a null; ``"dropped"``: they are not.
 
@@ -89,43 +92,58 @@ class KnownItems:
 
     def codes_of(self, items: Items) -> Int64s:
         """The code of each item, int64[n]; -1 for one that is not there."""
-        codes = np.full(len(items.array), -1, np.int64)
-        if items.valid is not None:
-            codes[~items.valid] = self._null_code
+        return self._answers(items, self._codes, np.int64(-1), np.int64(self._null_code))
+
+    def contains(self, items: Items) -> npt.NDArray[np.bool_]:
+        """Which items are there, bool[n]."""
+        return self._answers(items, self._flags, np.bool_(False), np.bool_(self._null_code >= 0))
+
+    def _answers(self, items: Items, look_up: _LookUp, absent: Any, of_null: Any) -> npt.NDArray[Any]:
+        """One answer for each item: of those that have a row, by a function of their rows."""
+        there, found, n = items.valid, None, len(items.array)
         compared = as_type_of(items._replace(valid=None), self._like)
         if compared is None:
-            return codes
-        there = items.valid if compared.fits is None else _both(compared.fits, items.valid)
-        if isinstance(compared.items, Text):
-            found = self._codes_of_strings(compared.items.array if there is None else compared.items.array[there])
+            there = np.zeros(n, np.bool_)
         else:
-            rows = packed(self._engine, Fixed(compared.items.array, there), self._nan)
-            there, found = rows.kept, self._codes_of_rows(_as_keys(rows))
+            if compared.fits is not None:
+                there = compared.fits if there is None else compared.fits & there
+            if isinstance(compared.items, Fixed):
+                rows = packed(self._engine, Fixed(compared.items.array, there), self._nan)
+                there, found = rows.kept, look_up(_as_keys(rows))
+            else:
+                strings = compared.items.array
+                found = look_up(np.ascontiguousarray(strings if there is None else strings[there]))
         if there is None:
+            assert found is not None
             return found
-        codes[there] = found
-        return codes
+        answers = np.full(n, absent)
+        if found is not None:
+            answers[there] = found
+        if items.valid is not None:
+            answers[~items.valid] = of_null
+        return answers
 
-    def _codes_of_strings(self, rows: npt.NDArray[Any]) -> Int64s:
-        assert self._strings is not None
-        rows, numbers = np.ascontiguousarray(rows), np.empty(len(rows), np.uint32)
-        self._strings.look_up(address_of(rows), len(rows), address_of(numbers))
-        found = numbers != _NO_NUMBER
-        codes = np.full(len(rows), -1, np.int64)
-        if self._code_of_string is None:
-            codes[found] = 0
-            return codes
+    def _codes(self, rows: npt.NDArray[Any]) -> Int64s:
+        """The codes of strings, or of keys of the table."""
+        if self._strings is None:
+            return np.asarray(self._table.find(rows, -1)[0], np.int64)
+        numbers = self._numbers(rows)
+        codes, found = np.full(len(rows), -1, np.int64), numbers != _NO_NUMBER
+        assert self._code_of_string is not None
         codes[found] = self._code_of_string[numbers[found]]
         return codes
 
-    def _codes_of_rows(self, keys: npt.NDArray[Any]) -> Int64s:
-        if isinstance(self._table, HashMap):
-            return np.asarray(self._table.find(keys, -1)[0], np.int64)
-        return np.where(self._table.contains(keys), np.int64(0), np.int64(-1))
+    def _flags(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Which strings, or keys of the table, are there."""
+        if self._strings is None:
+            return np.asarray(self._table.contains(rows), np.bool_)
+        return np.not_equal(self._numbers(rows), _NO_NUMBER)
 
-
-def _both(fits: npt.NDArray[np.bool_], valid: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
-    return fits if valid is None else fits & valid
+    def _numbers(self, strings: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
+        assert self._strings is not None
+        numbers = np.empty(len(strings), np.uint32)
+        self._strings.look_up(address_of(strings), len(strings), address_of(numbers))
+        return numbers
 
 
 def _as_keys(rows: Packed) -> npt.NDArray[Any]:

@@ -101,7 +101,7 @@ def found_in(items: Items, others: Items, *, nan: Missing, null: Missing) -> npt
         others = _chosen(compared.items, compared.fits)
     elif compared is not None:
         others = compared.items
-    return KnownItems(others, nan=nan, null=null).codes_of(items) >= 0
+    return KnownItems(others, nan=nan, null=null).contains(items)
 
 
 def _found_in_few(items: Fixed, others: Fixed, nan: Missing, null: Missing) -> npt.NDArray[np.bool_]:
@@ -110,7 +110,7 @@ def _found_in_few(items: Fixed, others: Fixed, nan: Missing, null: Missing) -> n
     if items.array.dtype != others.array.dtype:
         compared = as_type_of(others, items)
         if compared is None:
-            return KnownItems(others, nan=nan, null=null).codes_of(items) >= 0
+            return KnownItems(others, nan=nan, null=null).contains(items)
         made = compared.items if compared.fits is None else _chosen(compared.items, compared.fits)
         assert isinstance(made, Fixed)
         first = made
