@@ -83,7 +83,7 @@ def unique(
     Raises
     ------
     DtypeError
-        For Python objects, and for records with floating-point fields.
+        For Python objects that are not all of one type.
     DeviceError
         For an array on a GPU.
     ShapeError

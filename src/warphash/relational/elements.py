@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from functools import cached_property
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Protocol, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from ..arrays.adapters.read_column import read_column
 from ..arrays.batch import library_of_rows
 from ..arrays.exact import exactly
 from ..arrays.key_column import text_of
-from ..arrays.library import ArrayView
+from ..arrays.library import ArrayView, Shape
 from ..arrays.nullable_column import without_nulls
 from ..arrays.strings import StringArray, is_null, rows_of
 from ..arrays.view import view
@@ -88,8 +88,8 @@ class ArrayElements:
 
     @staticmethod
     def _check_axis(axis: int | None, axes: int) -> None:
-        if axis is not None and not -axes <= axis < axes:
-            raise ParameterError(f"axis must be one of the {axes} axes of the array, got {axis}: give axis=0, or None")
+        if axis is not None and not (isinstance(axis, SupportsIndex) and -axes <= int(axis) < axes):
+            raise ParameterError(f"axis must be one of the {axes} axes of the array, got {axis!r}: give 0 or None")
 
     def __len__(self) -> int:
         return len(self.array)
@@ -154,8 +154,6 @@ class ColumnElements:
 
     Raises
     ------
-    ShapeError
-        For an array of more than one axis.
     DtypeError
         For a column of another library.
     """
@@ -164,9 +162,8 @@ class ColumnElements:
         if isinstance(given, StringArray):
             given = np.asarray(given)
         is_array = isinstance(given, np.ndarray)
-        if is_array and given.ndim != 1:
-            raise ShapeError(f"strings of any length have one axis, got shape {given.shape}: give x.reshape(-1)")
-        self._given, self._library = given, "numpy" if is_array else _module_of(given)
+        self._shape: Shape | None = given.shape if is_array else None
+        self._given, self._library = (given.reshape(-1), "numpy") if is_array else (given, _module_of(given))
         if self._library not in ("numpy", *_WITH_COLUMNS):
             raise DtypeError(
                 f"expected a column of pandas, Polars or PyArrow, got {type(given).__name__}: give pyarrow.array(x)"
@@ -202,6 +199,8 @@ class ColumnElements:
 
     def for_each(self, answers: npt.NDArray[Any]) -> Any:
         """As `Elements.for_each`. Series of pandas keep their labels."""
+        if self._shape is not None:
+            return answers.reshape(self._shape)
         library = column_library(self._given)
         return answers if library is None else library.export(NUMPY.see(answers))
 
@@ -234,8 +233,10 @@ def elements_of(given: Any, axis: int | None = None) -> Elements:
         given = np.array([*given, None], object)[:-1]  # of one dimension, whatever the items are
     elif not _is_column(given):
         return ArrayElements(_in_host_memory(view(given)), axis)
+    if axis is not None and getattr(given, "ndim", 1) > 1:
+        raise DtypeError("axis= is for arrays of a fixed-width type: leave it out, or give such an array")
     if axis not in (None, 0, -1):
-        raise ParameterError(f"a column has one axis, got axis={axis}: leave axis= out")
+        raise ParameterError(f"a column has one axis, got axis={axis!r}: leave axis= out")
     return ColumnElements(given)
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ..arrays.adapters.numpy import address_of
 from ..arrays.arrow_values import Valid
-from ..arrays.key_types import check_key_type
+from ..arrays.key_types import check_key_type, packed_type
 from ..arrays.strings import NULL_LENGTH, StringRows
 from ..runtime.engine import Engine
 from ..storage.strings.string_table import NUMBER_BYTES, StringTable
@@ -117,7 +117,7 @@ def packed(engine: Engine, items: Items, nan: Missing = "one") -> Packed:
     Raises
     ------
     DtypeError
-        For records with floating-point fields or with bytes that are in no field.
+        For a type of numbers that NumPy does not have itself.
     MemoryError
         If there is no room.
     """
@@ -132,10 +132,8 @@ def packed(engine: Engine, items: Items, nan: Missing = "one") -> Packed:
             kept = present if kept is None else kept & present
     if kept is not None:
         array = array[kept]
-    if kind in _FLOATS:
+    if kind not in "iumMSU":
         array = _with_one_pattern(array)
-    elif kind == "V":
-        check_key_type(array.dtype)
     width = array.nbytes // len(array) if len(array) else 1
     return Packed(array, width, kept) if width else Packed(np.zeros(len(array), np.uint8), 1, kept)
 
@@ -147,7 +145,23 @@ def _is_nan(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def _with_one_pattern(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A copy of floating-point numbers in which equal numbers, and all NaN, have one pattern of bits."""
+    """Items of a type that has several patterns of bits for one value, as a copy with one pattern for each value."""
+    dtype = array.dtype
+    if dtype.names is not None:
+        records = np.zeros(array.shape, packed_type(dtype))
+        for name in dtype.names:
+            records[name] = _with_one_pattern(array[name])
+        return records
+    if dtype.kind == "b":  # any byte but 0 is True
+        return np.not_equal(array.view(np.uint8), 0)
+    if dtype.kind in _FLOATS:
+        return _with_one_nan(array)
+    check_key_type(dtype)
+    return array
+
+
+def _with_one_nan(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A copy of floating-point numbers in which 0.0 has no sign, and all NaN have one pattern of bits."""
     made: npt.NDArray[Any] = array + array.dtype.type(0)
     missing = made != made
     if missing.any():
