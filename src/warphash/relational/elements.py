@@ -7,7 +7,7 @@ nulls and decimal numbers are those of the caller.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from importlib import import_module
 from typing import Any, Protocol, SupportsIndex
@@ -242,10 +242,11 @@ def elements_of(given: Any, axis: int | None = None) -> Elements:
 
 def items_of_column(given: Any) -> Items:
     """The items of a column, or of an array of objects."""
-    text = text_of(given.tolist() if isinstance(given, np.ndarray) and given.dtype.kind == "O" else given)
+    is_objects = getattr(given, "dtype", None) == object
+    text = _text_of_objects(given) if is_objects else text_of(given)
     if text is not None:
         return text_items(rows_of(given, text))
-    if isinstance(given, np.ndarray):
+    if is_objects:
         kept, valid = without_nulls(given.tolist())
         made = _typed(kept)
         if valid is None:
@@ -256,6 +257,12 @@ def items_of_column(given: Any) -> Items:
     items = read_column(given)
     assert items is not None
     return Fixed(NUMPY.see(items.array).owner, items.valid)
+
+
+def _text_of_objects(items: Iterable[Any]) -> bool | None:
+    """Whether the first object that is no null is a string (True), bytes (False), or neither (None)."""
+    first = next((item for item in items if not is_null(item)), None)
+    return True if isinstance(first, str) else False if isinstance(first, bytes) else None
 
 
 def _typed(items: Sequence[Any]) -> npt.NDArray[Any]:
