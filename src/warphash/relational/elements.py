@@ -112,8 +112,7 @@ class ArrayElements:
         rows = np.moveaxis(held, self._axis, 0)
         if not rows.size:
             return np.arange(len(rows))
-        rows = np.ascontiguousarray(rows).reshape(len(rows), -1)
-        return np.argsort(rows.view([(f"f{item}", rows.dtype) for item in range(rows.shape[1])])[:, 0], kind="stable")
+        return np.lexsort(rows.reshape(len(rows), -1).T[::-1])
 
     def _host_of(self, values: Any) -> npt.NDArray[Any]:
         host = values if self._seen.library is NUMPY else self._seen.library.see(values).host
