@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-__all__ = ["KINDS", "Kind", "Oracle", "canonical", "in_order", "items_of", "lists_of", "shown"]
+__all__ = ["KINDS", "NAN", "NULL", "Kind", "Oracle", "canonical", "in_order", "items_of", "lists_of", "shown"]
 
 NAN, NULL = "(nan)", "(null)"
 

@@ -241,7 +241,8 @@ def elements_of(given: Any, axis: int | None = None) -> Elements:
 
 def items_of_column(given: Any) -> Items:
     """The items of a column, or of an array of objects."""
-    is_objects = getattr(given, "dtype", None) == object
+    dtype = getattr(given, "dtype", None)
+    is_objects = isinstance(dtype, np.dtype) and dtype.kind == "O"
     text = _text_of_objects(given) if is_objects else text_of(given)
     if text is not None:
         return text_items(rows_of(given, text))
