@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,9 @@ from ..runtime.devices import engine_for
 from ..runtime.engine import Buffer, Engine
 from ..runtime.memory import bytes_at
 from ..storage.groups.numbering import number
-from .items import Items, Missing, Packed, packed
+from .items import Items, Missing, packed
 
-__all__ = ["Int64s", "Numbers", "number_items"]
+__all__ = ["Int64s", "Numbers", "number_items", "number_rows"]
 
 Int64s = npt.NDArray[np.int64]
 
@@ -71,17 +71,20 @@ def number_items(
     """
     engine = engine_for("cpu")
     rows = packed(engine, items, nan)
-    made = _number_rows(engine, rows, codes, counts)
+    made = number_rows(engine, rows.rows, rows.width, codes=codes, counts=counts)
     return made if rows.kept is None else _with_missing(made, items, rows.kept, nan, null)
 
 
-def _number_rows(engine: Engine, rows: Packed, codes: bool, counts: bool) -> Numbers:
-    n = len(rows.rows)
+def number_rows(
+    engine: Engine, rows: npt.NDArray[Any], width: int, *, codes: bool = False, counts: bool = False
+) -> Numbers:
+    """Number the distinct rows of a contiguous array, each of ``width`` bytes. Raises as `numbering.number`."""
+    n = len(rows)
     code = np.empty(n, np.int64) if codes else None
     if not n:
         return Numbers(np.empty(0, np.int64), code, np.empty(0, np.int64) if counts else None)
     numbers = 0 if code is None else address_of(code)
-    made = number(engine, address_of(rows.rows), rows.width, n, numbers=numbers, counts=counts)
+    made = number(engine, address_of(rows), width, n, numbers=numbers, counts=counts)
     count = None if made.counts is None else _as_int64(made.counts, made.size)
     return Numbers(_as_int64(made.firsts, made.size), code, count)
 
