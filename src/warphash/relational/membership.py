@@ -11,13 +11,14 @@ import numpy.typing as npt
 from ..arrays.adapters.columns import library_name
 from ..arrays.adapters.numpy import address_of
 from ..arrays.row_type import MAX_KEY_BYTES
-from ..errors import ParameterError
+from ..errors import DtypeError, ParameterError
 from ..runtime.devices import engine_for
 from ..runtime.engine import Engine
 from ..storage.groups.members import mark_members
 from ..table.maps import HashMap, HashSet
 from .comparable import as_type_of
-from .elements import elements_of
+from .device_elements import DeviceElements
+from .elements import Elements, elements_of
 from .index import Index
 from .items import Fixed, Items, Missing, Packed, Text, packed
 from .known import KnownItems, as_keys, set_of
@@ -88,6 +89,9 @@ def isin(
         return _inverted(answers) if invert else answers
     elements, others = elements_of(element), elements_of(test_elements)
     nan: Missing = "one" if equal_nan else "dropped"
+    if isinstance(elements, DeviceElements):
+        answers = elements.for_each(_found_on_device(elements, others, nan))
+        return ~answers if invert else answers
     flags = found_in(elements.items, others.items, nan=nan, null="one" if nulls == "equal" else "dropped")
     return elements.for_each(~flags if invert else flags)
 
@@ -117,6 +121,28 @@ def found_in(items: Items, others: Items, *, nan: Missing, null: Missing) -> npt
     if has_null and items.valid is not None:
         flags[~items.valid] = True
     return flags
+
+
+def _found_on_device(elements: DeviceElements, others: Elements, nan: Missing) -> Any:
+    """Which elements on a GPU are among others, which are there, too, or are sent there."""
+    if isinstance(others, DeviceElements):
+        if others.dtype != elements.dtype and "f" in (elements.dtype.kind, others.dtype.kind):
+            raise DtypeError(
+                f"expected two arrays of one type on {elements.device}, got {elements.dtype} and {others.dtype}: "
+                "convert one of them"
+            )
+        words = others.words(nan)
+    else:
+        compared = as_type_of(others.items, Fixed(np.empty(0, elements.dtype)))
+        if compared is None:
+            return ~elements.flags()
+        valid = others.items.valid
+        if compared.fits is not None:
+            valid = compared.fits if valid is None else compared.fits & valid
+        rows = packed(engine_for("cpu"), compared.items._replace(valid=valid), nan)
+        kind = "u" if elements.dtype.kind in "bu" else "i"
+        words = np.ascontiguousarray(rows.rows).view(f"{kind}{rows.width}")
+    return HashSet.from_arrays(words, device=elements.device).contains(elements.words("one"))
 
 
 def _found_rows(engine: Engine, rows: Packed, others: Packed) -> npt.NDArray[np.bool_]:
