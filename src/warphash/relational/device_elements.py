@@ -134,6 +134,7 @@ class DeviceElements:
             None if code is None else code.owner,
             None if made.counts is None else self._as_int64(made.counts, made.size),
         )
+        engine.synchronize(stream)  # the engine's memory must live until it was copied
         return self._without_nan(numbers) if nan == "dropped" and seen.dtype.kind == "f" else numbers
 
     def _empty(self, n: int, dtype: np.dtype[Any]) -> ArrayView:

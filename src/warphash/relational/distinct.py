@@ -59,7 +59,7 @@ def unique(
     Parameters
     ----------
     x
-        An array of any shape, a list, or a column of pandas, Polars or PyArrow.
+        An array of any shape, a list, or a column of pandas, Polars or PyArrow. An array on a GPU has numbers alone.
     return_index, return_inverse, return_counts
         Also answer the position at which each distinct element first appears; the number of each element among the
         distinct ones; how often each distinct element appears.
@@ -83,7 +83,7 @@ def unique(
     DtypeError
         For Python objects that are not all of one type.
     DeviceError
-        For an array on a GPU.
+        For an array on a GPU that is neither one of PyTorch nor one of CuPy.
     ShapeError
         For a frame.
     ParameterError

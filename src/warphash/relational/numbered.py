@@ -99,24 +99,26 @@ def _with_missing(made: Numbers, items: Items, kept: npt.NDArray[np.bool_], nan:
     Missing items become keys among the others, each in the place that its first position has.
     """
     is_null = np.zeros(len(kept), np.bool_) if items.valid is None else ~items.valid
-    groups = [_keys_of(np.flatnonzero(is_null), null), _keys_of(np.flatnonzero(~kept & ~is_null), nan)]
-    missing = np.concatenate([positions for positions, _ in groups])
-    owners = np.concatenate([owners for _, owners in groups])  # the first position of the key of each missing item
-    extra, key, sizes = np.unique(owners, return_inverse=True, return_counts=True)
+    groups = [(np.flatnonzero(is_null), null), (np.flatnonzero(~kept & ~is_null), nan)]
+    groups = [(positions, rule) for positions, rule in groups if len(positions) and rule != "dropped"]
+    keys = [positions[:1] if rule == "one" else positions for positions, rule in groups]  # the first position of each
+    sizes = [[len(positions)] if rule == "one" else np.ones(len(positions), np.int64) for positions, rule in groups]
+    unordered = np.concatenate([np.empty(0, np.int64), *keys])
+    order = np.argsort(unordered)
+    extra = unordered[order]
     at = np.flatnonzero(kept)
     firsts = at[made.firsts]
     behind = np.searchsorted(firsts, extra)  # how many of the other keys come before each of these
-    counts = None if made.counts is None else np.insert(made.counts, behind, sizes)
+    counts = made.counts
+    if counts is not None and groups:
+        counts = np.insert(counts, behind, np.concatenate(sizes)[order])
     code = None
     if made.codes is not None:
         code = np.full(len(kept), -1, np.int64)
         code[at] = (np.arange(len(firsts)) + np.searchsorted(extra, firsts))[made.codes]
-        code[missing] = (behind + np.arange(len(extra)))[key]
+        places = np.empty(len(extra), np.int64)
+        places[order] = behind + np.arange(len(extra))
+        for positions, rule in groups:
+            n = 1 if rule == "one" else len(positions)
+            code[positions], places = places[:n], places[n:]
     return Numbers(np.insert(firsts, behind, extra), code, counts)
-
-
-def _keys_of(positions: Int64s, rule: Missing) -> tuple[Int64s, Int64s]:
-    """The positions of missing items that are keys, and for each of these the first position of its key."""
-    if rule == "dropped" or not len(positions):
-        return positions[:0], positions[:0]
-    return positions, positions if rule == "apart" else np.full(len(positions), positions[0])
