@@ -29,6 +29,21 @@ from .settings import get_num_threads, set_num_threads
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from . import relational as relational
+    from .relational.distinct import (
+        UniqueAll,
+        UniqueCounts,
+        UniqueInverse,
+        unique,
+        unique_all,
+        unique_counts,
+        unique_inverse,
+        unique_values,
+    )
+    from .relational.factors import duplicated, factorize, nunique, value_counts
+    from .relational.index import Index
+    from .relational.membership import isin
+    from .relational.set_functions import intersect1d, setdiff1d, setxor1d, union1d
     from .runtime.abi import Operation
     from .table.maps import HashMap, HashSet
     from .table.multimap import MultiMap
@@ -44,6 +59,7 @@ __all__ = [
     "EngineUnavailable",
     "HashMap",
     "HashSet",
+    "Index",
     "MultiMap",
     "Operation",
     "ParameterError",
@@ -53,22 +69,57 @@ __all__ = [
     "SlabAllocator",
     "Stats",
     "TableFull",
+    "UniqueAll",
+    "UniqueCounts",
+    "UniqueInverse",
     "UnsupportedVerb",
     "WarphashError",
+    "duplicated",
+    "factorize",
     "get_num_threads",
+    "intersect1d",
+    "isin",
+    "nunique",
     "set_num_threads",
+    "setdiff1d",
+    "setxor1d",
+    "union1d",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
     "unpickle_to",
+    "value_counts",
 ]
 
 
 _HOMES = {
     "HashMap": "table.maps",
     "HashSet": "table.maps",
+    "Index": "relational.index",
     "MultiMap": "table.multimap",
     "Operation": "runtime.abi",
     "SlabAllocator": "table.slab_allocator",
     "Stats": "table.stats",
+    "UniqueAll": "relational.distinct",
+    "UniqueCounts": "relational.distinct",
+    "UniqueInverse": "relational.distinct",
+    "duplicated": "relational.factors",
+    "factorize": "relational.factors",
+    "intersect1d": "relational.set_functions",
+    "isin": "relational.membership",
+    "nunique": "relational.factors",
+    "setdiff1d": "relational.set_functions",
+    "setxor1d": "relational.set_functions",
+    "union1d": "relational.set_functions",
+    "unique": "relational.distinct",
+    "unique_all": "relational.distinct",
+    "unique_counts": "relational.distinct",
+    "unique_inverse": "relational.distinct",
+    "unique_values": "relational.distinct",
     "unpickle_to": "table.pickling",
+    "value_counts": "relational.factors",
 }
 
 
@@ -77,10 +128,10 @@ if not TYPE_CHECKING:  # a checker would take any name for one of the package
     def __getattr__(name: str) -> Any:
         # The tables come when they are first asked for, and NumPy with them, which takes ten times as long as all of
         # ours.
-        module = import_module("." + _HOMES.get(name, "table.maps"), __name__)
+        module = import_module("." + _HOMES.get(name, "relational"), __name__)
         if name in _HOMES:
             globals()[name] = getattr(module, name)
-        if name in globals():  # a room that the tables brought along, too
+        if name in globals():  # a room that was brought along, too
             return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

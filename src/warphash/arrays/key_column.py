@@ -18,7 +18,7 @@ from .string_column import StringColumn
 from .strings import ROW, holds_text
 from .view import view
 
-__all__ = ["NULLS", "column_and_view", "key_column"]
+__all__ = ["NULLS", "column_and_view", "key_column", "text_of"]
 
 NULLS = ("raise", "drop", "key")
 """What may become of nulls among keys: an error; no keys; or one key, None."""
@@ -72,12 +72,20 @@ def _text_with_zeros(keys: Sequence[Any]) -> bool | None:
     return None
 
 
+def text_of(keys: Any) -> bool | None:
+    """Whether keys are strings of any length (True), bytes of any length (False), or neither (None).
+
+    A list of strings is neither, unless a type of NumPy's would drop zeros at their ends.
+    """
+    return _text_with_zeros(keys) if isinstance(keys, list | tuple) else holds_text(keys)
+
+
 def column_and_view(keys: Any, options: Mapping[str, Any]) -> tuple[Column, ArrayView]:
     """The column that an array of keys is of, in a table with such options, and its view."""
     nulls, floats = options.get("nulls", "raise"), options.get("floats")
     if speaks_arrow(keys) and library_name(keys) is None and (chunks := read_arrow(keys)) is not None:
         keys = ArrowData(chunks)  # since the result of a query can be read only once
-    text = _text_with_zeros(keys) if isinstance(keys, list | tuple) else holds_text(keys)
+    text = text_of(keys)
     if text is not None:
         column = key_column(str if text else bytes, nulls)
         return column, column.view(keys, "keys")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ..errors import DtypeError
 from .plain_types import parts
 
-__all__ = ["check_key_type"]
+__all__ = ["check_key_type", "packed_type"]
 
 Dtype = np.dtype[Any]
 
@@ -26,7 +26,7 @@ def check_key_type(dtype: Dtype) -> None:
     if not _used_bytes(dtype).all():
         raise DtypeError(
             f"keys are compared by their bytes, and {dtype} has some that belong to no field: "
-            f"pack the records, which loses nothing: keys.astype({_packed(dtype)})"
+            f"pack the records, which loses nothing: keys.astype({packed_type(dtype)})"
         )
     if not any(_is_float(part.dtype) for part in parts(dtype)):
         return
@@ -45,13 +45,13 @@ def _is_float(dtype: Dtype) -> bool:
     return dtype.kind in "fc" or (dtype.kind == "V" and not issubclass(dtype.type, np.void))
 
 
-def _packed(dtype: Dtype) -> Dtype:
+def packed_type(dtype: Dtype) -> Dtype:
     """The same fields, one behind the other."""
     if dtype.subdtype:
-        return np.dtype((_packed(dtype.subdtype[0]), dtype.subdtype[1]))
+        return np.dtype((packed_type(dtype.subdtype[0]), dtype.subdtype[1]))
     if dtype.names is None:
         return dtype
-    return np.dtype([(name, _packed(dtype[name])) for name in dtype.names])
+    return np.dtype([(name, packed_type(dtype[name])) for name in dtype.names])
 
 
 def _as_bits(dtype: Dtype) -> Dtype:

@@ -1,0 +1,45 @@
+"""Verbs about distinct keys: arrays and columns in, arrays and columns of the same library out.
+
+>>> import numpy as np
+>>> from warphash import relational
+>>> relational.unique(np.array([7, 3, 7, 5]))
+array([7, 3, 5])
+"""
+
+from __future__ import annotations
+
+from .distinct import (
+    UniqueAll,
+    UniqueCounts,
+    UniqueInverse,
+    unique,
+    unique_all,
+    unique_counts,
+    unique_inverse,
+    unique_values,
+)
+from .factors import duplicated, factorize, nunique, value_counts
+from .index import Index
+from .membership import isin
+from .set_functions import intersect1d, setdiff1d, setxor1d, union1d
+
+__all__ = [
+    "Index",
+    "UniqueAll",
+    "UniqueCounts",
+    "UniqueInverse",
+    "duplicated",
+    "factorize",
+    "intersect1d",
+    "isin",
+    "nunique",
+    "setdiff1d",
+    "setxor1d",
+    "union1d",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+    "value_counts",
+]

@@ -1,0 +1,216 @@
+"""`unique`, in NumPy's form and in those of the array API standard."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .elements import Elements, elements_of
+from .items import Missing
+from .numbered import Numbers
+
+__all__ = [
+    "UniqueAll",
+    "UniqueCounts",
+    "UniqueInverse",
+    "in_order",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+]
+
+
+class UniqueAll(NamedTuple):
+    """What `unique_all` answers."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` answers."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` answers."""
+
+    values: Any
+    inverse_indices: Any
+
+
+def unique(
+    x: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    sorted: bool = False,
+    equal_nan: bool = True,
+) -> Any:
+    """Find the distinct elements of an array or a column.
+
+    Parameters
+    ----------
+    x
+        An array of any shape, a list, or a column of pandas, Polars or PyArrow. An array on a GPU has numbers alone.
+    return_index, return_inverse, return_counts
+        Also answer the position at which each distinct element first appears; the number of each element among the
+        distinct ones; how often each distinct element appears.
+    axis
+        Elements are the subarrays along this axis, such as the rows of a matrix by ``axis=0``. None: they are the
+        items, in one dimension.
+    sorted
+        Answer in ascending order. By default, in the order of first appearance, which takes less time.
+    equal_nan
+        All NaN are one element, and so are all NaT. Otherwise each is an element of its own.
+
+    Returns
+    -------
+    values, indices, inverse, counts
+        ``values`` alone, or a tuple of it and of what was asked for, in this order. In the library of ``x``; numbers
+        are int64. ``values`` has the element that appears first of equal ones such as 0.0 and -0.0. Nulls are one
+        element. ``inverse`` has the shape of ``x``, or one dimension if an axis is given.
+
+    Raises
+    ------
+    DtypeError
+        For Python objects that are not all of one type.
+    DeviceError
+        For an array on a GPU that is neither one of PyTorch nor one of CuPy.
+    ShapeError
+        For a frame.
+    ParameterError
+        If the array has no such axis.
+    MemoryError
+        If there is no room.
+
+    Notes
+    -----
+    O(n) for n elements, by a hash table; O(n + d log d) with ``sorted`` for d distinct ones.
+
+    Examples
+    --------
+    >>> import numpy as np, warphash
+    >>> warphash.unique(np.array([7, 3, 7, 5]))
+    array([7, 3, 5])
+    >>> warphash.unique([2.5, 1.5, 2.5], return_counts=True, sorted=True)
+    (array([1.5, 2.5]), array([1, 2]))
+    """
+    elements = elements_of(x, axis)
+    nan: Missing = "one" if equal_nan else "apart"
+    numbers = elements.number(codes=return_inverse, counts=return_counts, nan=nan)
+    values = elements.taken(numbers.firsts)
+    if sorted:
+        values, numbers = in_order(elements, values, numbers)
+    made = [values]
+    if return_index:
+        made.append(elements.apart(numbers.firsts))
+    if return_inverse:
+        made.append(elements.for_each(numbers.code_of_each))
+    if return_counts:
+        made.append(elements.apart(numbers.count_of_each))
+    return values if len(made) == 1 else tuple(made)
+
+
+def in_order(elements: Elements, values: Any, numbers: Numbers) -> tuple[Any, Numbers]:
+    """Distinct values in ascending order, and their numbers in that order."""
+    order = elements.order(values)
+    firsts, codes, counts = numbers
+    if codes is not None and len(order):
+        dropped = codes < 0
+        codes = elements.argsort(order)[codes]
+        codes[dropped] = -1
+    firsts = firsts[order]
+    return elements.taken(firsts), Numbers(firsts, codes, None if counts is None else counts[order])
+
+
+def unique_all(x: Any, /) -> UniqueAll:
+    """Find the distinct elements of an array, as the array API standard (2025.12) says.
+
+    Parameters
+    ----------
+    x
+        As of `unique`.
+
+    Returns
+    -------
+    UniqueAll
+        ``values``, in the order of first appearance; ``indices``, the first position of each; ``inverse_indices``, of
+        the shape of ``x``; ``counts``. Each NaN is an element of its own.
+
+    Raises
+    ------
+    DtypeError, DeviceError, ShapeError, MemoryError
+        As `unique`.
+
+    Notes
+    -----
+    O(n).
+
+    Examples
+    --------
+    >>> import numpy as np, warphash
+    >>> warphash.unique_all(np.array([4, 2, 4])).inverse_indices
+    array([0, 1, 0])
+    """
+    elements, numbers = _numbered(x, codes=True, counts=True)
+    return UniqueAll(
+        elements.taken(numbers.firsts),
+        elements.apart(numbers.firsts),
+        elements.for_each(numbers.code_of_each),
+        elements.apart(numbers.count_of_each),
+    )
+
+
+def unique_counts(x: Any, /) -> UniqueCounts:
+    """Find the distinct elements of an array, and how often each appears.
+
+    Parameters, exceptions and cost are those of `unique_all`.
+
+    Returns
+    -------
+    UniqueCounts
+        ``values`` and ``counts``.
+    """
+    elements, numbers = _numbered(x, counts=True)
+    return UniqueCounts(elements.taken(numbers.firsts), elements.apart(numbers.count_of_each))
+
+
+def unique_inverse(x: Any, /) -> UniqueInverse:
+    """Find the distinct elements of an array, and the number of each element among them.
+
+    Parameters, exceptions and cost are those of `unique_all`.
+
+    Returns
+    -------
+    UniqueInverse
+        ``values`` and ``inverse_indices``.
+    """
+    elements, numbers = _numbered(x, codes=True)
+    return UniqueInverse(elements.taken(numbers.firsts), elements.for_each(numbers.code_of_each))
+
+
+def unique_values(x: Any, /) -> Any:
+    """Find the distinct elements of an array.
+
+    Parameters, exceptions and cost are those of `unique_all`.
+
+    Returns
+    -------
+    values
+        In the order of first appearance. Each NaN is an element of its own.
+    """
+    elements, numbers = _numbered(x)
+    return elements.taken(numbers.firsts)
+
+
+def _numbered(x: Any, *, codes: bool = False, counts: bool = False) -> tuple[Elements, Numbers]:
+    elements = elements_of(x)
+    return elements, elements.number(codes=codes, counts=counts, nan="apart")

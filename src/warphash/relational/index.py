@@ -1,0 +1,149 @@
+"""`Index`: keys with their positions, to be looked up many times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import ParameterError
+from .elements import elements_of
+from .known import KnownItems
+from .numbered import Int64s, number_items
+
+__all__ = ["Index"]
+
+
+class Index:
+    """Positions of keys, as of an Index of pandas.
+
+    Nulls equal each other, and so do NaN, and NaT. Keys of another type are compared by their values. The keys are
+    copied, so an array that changes later changes nothing here. Several threads may look keys up at one time.
+
+    Parameters
+    ----------
+    keys
+        As ``x`` of `unique`. Keys may repeat.
+
+    Raises
+    ------
+    DeviceError
+        For an array on a GPU.
+    DtypeError, ShapeError, MemoryError
+        As `unique`; and for keys of more than 128 bytes.
+
+    Notes
+    -----
+    O(n) for n keys.
+
+    Examples
+    --------
+    >>> import numpy as np, warphash
+    >>> index = warphash.Index(np.array([30, 10, 20]))
+    >>> index.get_indexer([20, 99, 30])
+    array([ 2, -1,  0])
+    """
+
+    def __init__(self, keys: Any) -> None:
+        given = elements_of(keys)
+        self._elements = elements_of(given.taken(np.arange(len(given))))
+        items = self._elements.items
+        numbers = number_items(items, codes=True, counts=True)
+        firsts = numbers.firsts
+        self.is_unique = len(firsts) == len(self._elements)
+        """Whether no key repeats."""
+        if not self.is_unique:  # positions, those of one key together
+            self._positions = np.argsort(numbers.code_of_each, kind="stable")
+            self._offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(numbers.count_of_each)))
+            valid = None if items.valid is None else items.valid[firsts]
+            items = items._replace(array=items.array[firsts], valid=valid)
+        self._known = KnownItems(items, np.arange(len(firsts)))
+
+    def __len__(self) -> int:
+        return len(self._elements)
+
+    def __repr__(self) -> str:
+        return f"<warphash.Index of {len(self):,} keys{'' if self.is_unique else ', some of which repeat'}>"
+
+    def keys(self) -> Any:
+        """The keys, in their order: a copy, in the library that they were given in. O(n)."""
+        return self._elements.taken(np.arange(len(self)))
+
+    def get_indexer(self, q: Any) -> Any:
+        """Find the position of each of some keys.
+
+        Parameters
+        ----------
+        q
+            As ``x`` of `unique`.
+
+        Returns
+        -------
+        positions
+            int64, in the library and the shape of ``q``; -1 for a key that is not there.
+
+        Raises
+        ------
+        ParameterError
+            If keys of the index repeat.
+        DtypeError, DeviceError, ShapeError, MemoryError
+            As of the class.
+
+        Notes
+        -----
+        O(n) for n keys of ``q``.
+        """
+        if not self.is_unique:
+            raise ParameterError(
+                f"get_indexer takes an index whose keys differ, and of {len(self):,} keys some repeat: "
+                "call get_indexer_non_unique"
+            )
+        elements = elements_of(q)
+        return elements.for_each(self._known.codes_of(elements.items))
+
+    def get_indexer_non_unique(self, q: Any) -> tuple[Any, Any]:
+        """Find all positions of each of some keys.
+
+        Parameters
+        ----------
+        q
+            As ``x`` of `unique`.
+
+        Returns
+        -------
+        positions, missing
+            int64, in the library of ``q``. ``positions`` has those of the first key in ascending order, then those of
+            the next, and -1 for a key that is not there. ``missing`` says which keys of ``q`` are not there.
+
+        Raises
+        ------
+        DtypeError, DeviceError, ShapeError, MemoryError
+            As of the class.
+
+        Notes
+        -----
+        O(n + p) for n keys of ``q`` and p positions.
+        """
+        elements = elements_of(q)
+        codes = self._known.codes_of(elements.items)
+        missing = np.flatnonzero(codes < 0)
+        return elements.apart(self._positions_of(codes)), elements.apart(missing)
+
+    def _positions_of(self, codes: Int64s) -> Int64s:
+        """All positions of some codes, one code after the other."""
+        if self.is_unique:
+            return codes
+        is_missing = codes < 0
+        counts = np.where(is_missing, 1, np.diff(self._offsets)[codes])
+        begins = np.where(is_missing, 0, self._offsets[codes])
+        behind = np.cumsum(counts)
+        within = np.arange(behind[-1] if len(behind) else 0) - np.repeat(behind - counts, counts)
+        return np.where(np.repeat(is_missing, counts), -1, self._positions[np.repeat(begins, counts) + within])
+
+    def contains(self, q: Any) -> Any:
+        """Find which of some keys are there: bool, in the library and the shape of ``q``.
+
+        Parameters, exceptions and cost are those of `get_indexer`, but for keys that repeat.
+        """
+        elements = elements_of(q)
+        return elements.for_each(self._known.contains(elements.items))

@@ -1,0 +1,158 @@
+"""Items that are kept to look others up: a table of their bytes, beside what is kept of nulls.
+
+Strings need no table of rows. Their `StringTable` has a number for each, so an array leads from that number to a code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays.adapters.numpy import address_of
+from ..arrays.row_type import MAX_KEY_BYTES
+from ..errors import DtypeError
+from ..runtime.devices import engine_for
+from ..storage.strings.string_table import StringTable
+from ..table.maps import HashMap, HashSet
+from .comparable import as_type_of
+from .items import Fixed, Items, Missing, Packed, Text, packed
+from .numbered import Int64s
+
+__all__ = ["KnownItems", "as_keys", "set_of"]
+
+_NO_NUMBER = 2**32 - 1
+"""Of a string that a `StringTable` does not have."""
+
+_LookUp = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+
+
+class KnownItems:
+    """Items to be found, each with its code.
+
+    Parameters
+    ----------
+    items
+        The items.
+    codes
+        int64[n], none of them negative; None: nobody will ask for codes, and items may repeat.
+    nan, null
+        ``"one"``: NaN is found if it is there, and a null; ``"dropped"``: they are not.
+
+    Raises
+    ------
+    DtypeError
+        As `items.packed`, and for more bytes than a key has.
+    MemoryError
+        If there is no room.
+    """
+
+    def __init__(
+        self, items: Items, codes: Int64s | None = None, *, nan: Missing = "one", null: Missing = "one"
+    ) -> None:
+        self._like = items._replace(array=items.array[:0], valid=None)  # the type alone
+        self._nan = nan
+        self._null_code = -1
+        if null == "one" and items.valid is not None and not items.valid.all():
+            self._null_code = 0 if codes is None else int(codes[int(np.argmin(items.valid))])
+        self._engine = engine_for("cpu")
+        self._strings: StringTable | None = None
+        self._code_of_string: Int64s | None = None
+        self._table: Any = None
+        if isinstance(items, Text):
+            self._keep_strings(items, codes)
+        else:
+            self._keep_rows(packed(self._engine, items, nan), codes)
+
+    def _keep_strings(self, items: Text, codes: Int64s | None) -> None:
+        rows = items.array if items.valid is None else np.ascontiguousarray(items.array[items.valid])
+        numbers = np.empty(len(rows), np.uint32)
+        self._strings = StringTable(self._engine, 0)
+        self._strings.intern(address_of(rows), len(rows), address_of(numbers))
+        if codes is not None:
+            self._code_of_string = np.empty(self._strings.used, np.int64)
+            self._code_of_string[numbers] = codes if items.valid is None else codes[items.valid]
+
+    def _keep_rows(self, rows: Packed, codes: Int64s | None) -> None:
+        if rows.width > MAX_KEY_BYTES:
+            raise DtypeError(
+                f"an item to be looked up has at most {MAX_KEY_BYTES} bytes, got {rows.width}: take a hash"
+            )
+        if codes is None:
+            self._table = set_of(rows)
+        else:
+            kept = codes if rows.kept is None else codes[rows.kept]
+            self._table = HashMap.from_arrays(as_keys(rows), kept, assume_unique=True, **_options(rows))
+
+    def codes_of(self, items: Items) -> Int64s:
+        """The code of each item, int64[n]; -1 for one that is not there."""
+        return self._answers(items, self._codes, np.int64(-1), np.int64(self._null_code))
+
+    def contains(self, items: Items) -> npt.NDArray[np.bool_]:
+        """Which items are there, bool[n]."""
+        return self._answers(items, self._flags, np.bool_(False), np.bool_(self._null_code >= 0))
+
+    def _answers(self, items: Items, look_up: _LookUp, absent: Any, of_null: Any) -> npt.NDArray[Any]:
+        """One answer for each item: of those that have a row, by a function of their rows."""
+        there, found, n = items.valid, None, len(items.array)
+        compared = as_type_of(items._replace(valid=None), self._like)
+        if compared is None:
+            there = np.zeros(n, np.bool_)
+        else:
+            if compared.fits is not None:
+                there = compared.fits if there is None else compared.fits & there
+            if isinstance(compared.items, Fixed):
+                rows = packed(self._engine, Fixed(compared.items.array, there), self._nan)
+                there, found = rows.kept, look_up(as_keys(rows))
+            else:
+                strings = compared.items.array
+                found = look_up(np.ascontiguousarray(strings if there is None else strings[there]))
+        if there is None:
+            assert found is not None
+            return found
+        answers = np.full(n, absent)
+        if found is not None:
+            answers[there] = found
+        if items.valid is not None:
+            answers[~items.valid] = of_null
+        return answers
+
+    def _codes(self, rows: npt.NDArray[Any]) -> Int64s:
+        """The codes of strings, or of keys of the table."""
+        if self._strings is None:
+            return np.asarray(self._table.find(rows, -1)[0], np.int64)
+        numbers = self._numbers(rows)
+        codes, found = np.full(len(rows), -1, np.int64), numbers != _NO_NUMBER
+        assert self._code_of_string is not None
+        codes[found] = self._code_of_string[numbers[found]]
+        return codes
+
+    def _flags(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Which strings, or keys of the table, are there."""
+        if self._strings is None:
+            return np.asarray(self._table.contains(rows), np.bool_)
+        return np.not_equal(self._numbers(rows), _NO_NUMBER)
+
+    def _numbers(self, strings: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
+        assert self._strings is not None
+        numbers = np.empty(len(strings), np.uint32)
+        self._strings.look_up(address_of(strings), len(strings), address_of(numbers))
+        return numbers
+
+
+def set_of(rows: Packed) -> HashSet[Any]:
+    """A set of rows."""
+    return HashSet.from_arrays(as_keys(rows), **_options(rows))
+
+
+def _options(rows: Packed) -> dict[str, Any]:
+    """Of words, a table whose lookups are the fastest."""
+    return {"device": "cpu", "priorities": ("query",)} if rows.width <= 8 else {"device": "cpu"}
+
+
+def as_keys(rows: Packed) -> npt.NDArray[Any]:
+    """Rows of bytes as keys of a table: integers, if they are as wide."""
+    kind = "u" if rows.width in (1, 2, 4, 8) else "V"
+    return np.ascontiguousarray(rows.rows).reshape(-1).view(np.uint8).view(f"{kind}{rows.width}")
