@@ -53,5 +53,4 @@ def number(engine: Engine, batch: NumberBatch, stream: Any) -> int:
         engine.fill(batch.counts, 0, 4 * size, stream)
     if batch.numbers or batch.counts:
         program.run("spread", table, batch, n, stream)
-    engine.synchronize(stream)  # the memory of this call must live until its kernels have run
     return size
