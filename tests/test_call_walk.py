@@ -13,9 +13,9 @@ from support.walk import WALKS, walk
     ("name", "files", "changes"),
     [
         ("find", 8, 11),
-        ("insert", 14, 24),
-        ("insert into subtables", 10, 24),
-        ("insert into quotients", 15, 29),
+        ("insert", 11, 22),
+        ("insert into subtables", 10, 23),
+        ("insert into quotients", 12, 27),
     ],
 )
 def test_a_call_walks_through_few_files(name: str, files: int, changes: int) -> None:
@@ -32,6 +32,18 @@ def test_a_find_goes_through_few_files_before_the_storage() -> None:
     }
     changes = [(one, other) for one, other in pairwise(files) if one != other and other.startswith(rooms)]
     assert len(changes) <= 8, changes
+
+
+def test_a_small_insert_into_quotients_on_a_gpu_goes_through_few_files_of_the_storage() -> None:
+    """The files beside these are those of arrays in host memory, which go to a GPU and back."""
+    steps = WALKS["insert into quotients"]("emulated").steps
+    files = [step.file.removeprefix("storage/") for step in steps if step.file.startswith("storage/")]
+    assert set(files) == {
+        *("word_rows.py", "update/array_slots.py", "result_slot.py"),
+        *("quotient/array.py", "quotient/route.py", "quotient/few.py"),
+    }
+    changes = [(one, other) for one, other in pairwise(files) if one != other]
+    assert len(changes) <= 6, changes
 
 
 def test_a_walk_has_the_calls_of_the_package_in_their_order() -> None:

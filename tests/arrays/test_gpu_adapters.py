@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.empty_like import empty_like
 from warphash.arrays import library as contract
 from warphash.arrays.adapters import torch as torch_adapter
 from warphash.arrays.dlpack import LEGACY_STREAM, DeviceArray
 from warphash.arrays.form import Form
 from warphash.arrays.row_type import Column
-from warphash.arrays.view import empty_like_kind, library_like, view
+from warphash.arrays.view import library_like, view
 from warphash.errors import DeviceError, DtypeError, ShapeError
 
 I8, BOOL = np.dtype("i8"), np.dtype("?")
@@ -91,13 +92,13 @@ def test_cupy(cupy: Any) -> None:
     assert seen.ptr == array.data.ptr and seen.stream == LEGACY_STREAM and seen.owner is array
     cupy.stream.ptr = 77
     assert view(array).stream == 77
-    out = empty_like_kind(seen, (4,), "?")
+    out = empty_like(seen, (4,), "?")
     assert type(out.export()) is CupyArray and out.export().dtype == BOOL and out.ptr == out.export().data.ptr
     assert Current.entered == ()
     turned = view(CupyArray(None, None, np.arange(6).reshape(2, 3).T))
     assert turned.shape == (3, 2) and turned.owner.memory.flags.c_contiguous
     with pytest.raises(DtypeError, match="CuPy has no type"):
-        empty_like_kind(seen, (4,), "M8[s]")
+        empty_like(seen, (4,), "M8[s]")
 
 
 def test_cupy_on_another_device_than_the_current_one(cupy: Any) -> None:
@@ -105,7 +106,7 @@ def test_cupy_on_another_device_than_the_current_one(cupy: Any) -> None:
         array = CupyArray((4,), "i8")
     Current.entered = ()
     seen = view(array)
-    out = empty_like_kind(seen, (4,), "?")
+    out = empty_like(seen, (4,), "?")
     assert seen.device == out.device == "cuda:3" and out.export().data.device_id == 3
     assert Current.entered == (3, 3) and Current.device == 0
 
@@ -233,7 +234,7 @@ def test_torch_on_a_gpu(torch: Any) -> None:
     assert seen.ptr == tensor.data_ptr() and seen.stream == LEGACY_STREAM and seen.owner is tensor
     torch.stream.cuda_stream = 99
     assert view(tensor).stream == 99
-    out = empty_like_kind(seen, (3,), "?")
+    out = empty_like(seen, (3,), "?")
     assert type(out.export()) is Tensor and out.export().is_cuda and out.ptr == out.export().data_ptr()
     assert (out.device, out.stream) == ("cuda:1", seen.stream)
     for other in (Tensor(np.arange(6).reshape(3, 2).T), Tensor(np.arange(3), conjugate=True)):
@@ -284,12 +285,12 @@ def test_torch_refusals(torch: Any) -> None:
     with pytest.raises(DeviceError, match="expected a tensor on cpu or cuda"):
         view(Tensor(np.arange(3), "meta"))
     with pytest.raises(DtypeError, match="PyTorch 0 has no type"):
-        empty_like_kind(view(Tensor(np.arange(3))), (3,), "M8[s]")
+        empty_like(view(Tensor(np.arange(3))), (3,), "M8[s]")
 
 
 def test_torch_on_the_cpu(torch: Any) -> None:
     seen = view(Tensor(np.arange(3), "cpu"))
-    out = empty_like_kind(seen, (3,), "?")
+    out = empty_like(seen, (3,), "?")
     assert seen.device == out.device == "cpu" and out.host is out.export().memory
     assert view(library_like("torch").example("cpu")).device == "cpu"
     assert view(library_like("torch").example("cuda:1")).device == "cuda:1"
@@ -336,7 +337,7 @@ def test_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine()
     seen = view(NumbaArray(np.arange(4)))
     assert (seen.kind, seen.device, seen.stream) == ("numba", "cuda:0", 5)
-    taken, made = empty_like_kind(seen, (4,), "i4", engine).export()
+    taken, made = empty_like(seen, (4,), "i4", engine).export()
     assert taken == "taken" and isinstance(made, DeviceArray) and engine.streams == [5]
     assert library_like("numba").kind == "numba"
 
@@ -374,7 +375,7 @@ def test_jax_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jaxlib", module("jaxlib"))
     seen = view(JaxArray(np.arange(4)))
     assert (seen.kind, seen.device, seen.stream, seen.host) == ("jax", "cuda:0", LEGACY_STREAM, None)
-    taken, made = empty_like_kind(seen, (4,), "i8", Engine()).export()
+    taken, made = empty_like(seen, (4,), "i8", Engine()).export()
     assert taken == "taken" and isinstance(made, DeviceArray)
     with pytest.raises(DeviceError, match="one device, got one on 2"):
         view(JaxArray(np.arange(4), devices=2))

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.empty_like import empty_like
 from warphash import HashMap, HashSet
 from warphash.arrays.dlpack import DeviceArray, read_capsule
 from warphash.arrays.key_column import key_column
 from warphash.arrays.row_type import Column, view_pair
-from warphash.arrays.view import ArrayView, empty_like_kind, view
+from warphash.arrays.view import ArrayView, view
 from warphash.errors import DeviceError, DtypeError, ShapeError
 
 
@@ -69,7 +70,7 @@ def test_subclasses_of_numpy(tmp_path: Path) -> None:
 
 
 def test_results_of_numpy() -> None:
-    out = empty_like_kind(view(np.arange(5)), (5, 2), "M8[s]")
+    out = empty_like(view(np.arange(5)), (5, 2), "M8[s]")
     assert out.dtype == np.dtype("M8[s]") and out.shape == (5, 2)
     assert isinstance(out.export(), np.ndarray) and out.export().ctypes.data == out.ptr
 
@@ -212,7 +213,7 @@ def test_cuda_array_interface_that_is_strided_or_masked() -> None:
 
 def test_results_for_an_unknown_gpu_library_speak_both_protocols() -> None:
     allocator = HostAllocator()
-    out = empty_like_kind(view(FakeCuda(np.arange(4))), (2, 2), np.int16, allocator)
+    out = empty_like(view(FakeCuda(np.arange(4))), (2, 2), np.int16, allocator)
     result = out.export()
     assert isinstance(result, DeviceArray) and len(result) == 2 and "cuda:0" in repr(result)
     interface = result.__cuda_array_interface__
@@ -232,7 +233,7 @@ def test_results_for_an_unknown_gpu_library_speak_both_protocols() -> None:
 
 def test_results_on_a_gpu_need_the_engine() -> None:
     with pytest.raises(DeviceError, match="engine"):
-        empty_like_kind(view(FakeCuda(np.arange(4))), (4,), np.int16)
+        empty_like(view(FakeCuda(np.arange(4))), (4,), np.int16)
 
 
 def test_capsules_keep_their_memory_and_let_it_go() -> None:
@@ -428,13 +429,13 @@ def test_torch() -> None:
         np.testing.assert_array_equal(seen.host, tensor.numpy())
     assert view(torch.arange(6).to(torch.uint32)).dtype == np.uint32
     assert view(torch.ones(3, requires_grad=True)).dtype == np.float32
-    out = empty_like_kind(view(torch.arange(3)), (3,), np.uint64)
+    out = empty_like(view(torch.arange(3)), (3,), np.uint64)
     out.host[:] = [1, 2, 2**64 - 1]
     assert isinstance(out.export(), torch.Tensor) and out.export().tolist() == [1, 2, 2**64 - 1]
     with pytest.raises(DtypeError, match=r"torch\.int16"):
         view(torch.ones(3, dtype=torch.bfloat16))
     with pytest.raises(DtypeError, match="PyTorch"):
-        empty_like_kind(view(torch.arange(3)), (3,), "M8[s]")
+        empty_like(view(torch.arange(3)), (3,), "M8[s]")
     with pytest.raises(DeviceError, match="meta"):
         view(torch.empty(3, device="meta"))
     with pytest.raises(ShapeError, match="to_dense"):
@@ -447,14 +448,14 @@ def test_jax() -> None:
     seen = view(jax.numpy.arange(6, dtype="uint32").reshape(2, 3)[:, ::2])
     assert (seen.kind, seen.device, seen.shape, seen.dtype) == ("jax", "cpu", (2, 2), np.uint32)
     np.testing.assert_array_equal(seen.host, [[0, 2], [3, 5]])
-    out = empty_like_kind(seen, (4,), np.bool_)
+    out = empty_like(seen, (4,), np.bool_)
     out.host[:] = [True, False, True, True]
     assert isinstance(out.export(), jax.Array) and out.export().tolist() == [True, False, True, True]
     with pytest.raises(DtypeError, match="jax_enable_x64"):
-        empty_like_kind(seen, (4,), np.uint64)
+        empty_like(seen, (4,), np.uint64)
     jax.config.update("jax_enable_x64", True)
     try:
-        out = empty_like_kind(seen, (1,), np.uint64)
+        out = empty_like(seen, (1,), np.uint64)
         out.host[:] = 2**64 - 1
         assert int(out.export()[0]) == 2**64 - 1
     finally:

@@ -27,6 +27,7 @@ from warphash.storage.chains import node_pool
 from warphash.storage.hash_constants import HASHES
 from warphash.storage.quotient import array as quotient
 from warphash.storage.quotient import few, passes, route
+from warphash.storage.scratch import Report
 from warphash.storage.two_level import array as two_level
 
 pytestmark = pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
@@ -79,7 +80,7 @@ def fields_of(structure: type[ctypes.Structure]) -> list[str]:
 
 def report() -> dict[str, int]:
     lengths = {"leftover": abi.LEFTOVER, "winners": abi.WINNERS, "losers": abi.LOSERS, "unused": abi.CROWDS}
-    first, counts = abi.Report._fields[:4], abi.Report._fields[4:8]
+    first, counts = Report._fields[:4], Report._fields[4:8]
     words = {"leftover": 0, "winners": 1, "displaced": 3, "unplaced": 4}
     assert first == tuple(words) and counts == ("changed", "probes", "mismatches", "erased")
     return {

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.empty_like import empty_like
 from warphash import DeviceError, HashMap, HashSet
 from warphash.arrays.dlpack import DeviceArray
-from warphash.arrays.view import ArrayView, empty_like_kind, view
+from warphash.arrays.view import ArrayView, view
 from warphash.runtime.abi import Batch
 from warphash.runtime.cuda import engine as cuda
 
@@ -41,7 +42,7 @@ def scale_add(
     """3 * keys + 5 in the caller's kind, with no synchronisation."""
     seen = view(keys)
     assert seen.device == "cuda:0" and seen.shape == (N,) and seen.dtype.itemsize == 8
-    out = empty_like_kind(seen, seen.shape, dtype, engine)
+    out = empty_like(seen, seen.shape, dtype, engine)
     batch = Batch(n=N, keys=seen.ptr, out_values=out.ptr, default_value=5)
     program.run("scale_add", toy.table(3), batch, N, seen.stream)
     return seen, out.export()

@@ -27,7 +27,7 @@ from warphash.storage.quotient import passes as module
 from warphash.storage.quotient import route
 from warphash.storage.quotient.passes import Passes
 from warphash.storage.quotient.route import MOST_BINS, MOST_COUNTED_BINS, MOST_RANGES, Facts, pass_plan_for
-from warphash.storage.reports import read_report, zeroed_report
+from warphash.storage.scratch import zeroed_report
 
 DEVICES = one_of_each("emulated", "cuda")
 TYPES = [*SLOTS]
@@ -71,7 +71,7 @@ class Brought:
         self.hashes = hashes.astype(keys.dtype)
         self.starts = engine.to_host(array.table.starts, np.uint32, array.ranges)
         self.counts = engine.to_host(array.table.counters, np.uint32, array.ranges)
-        self.listed = engine.to_host(batch.touched, np.uint32, read_report(engine, report.ptr, None).winners)
+        self.listed = engine.to_host(batch.touched, np.uint32, report.read(None).winners)
         array.forget_elements()
 
     def check(self, keys: Any, values: Any) -> None:

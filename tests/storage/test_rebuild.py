@@ -13,7 +13,7 @@ from support.refusals import held_memory
 from warphash import HashMap, TableFull
 from warphash.storage.buckets.array import BucketArray
 from warphash.storage.buckets.store import BucketSlots
-from warphash.storage.slots import Outcome
+from warphash.storage.scratch import Outcome
 
 KEYS = np.arange(1, 61, dtype="u8")
 FAILED = Outcome(0, 1, 0, 0)

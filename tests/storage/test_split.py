@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -81,19 +82,41 @@ def test_only_a_large_batch_for_a_table_without_keys(device: str, monkeypatch: p
     names.clear()
     table.insert(keys[:2000], keys[:2000], assume_unique=True)
     assert names == ["place_pairs", "split"]
+    table.erase(keys[:2000])
     names.clear()
-    table.insert(keys[2000:], keys[2000:], assume_unique=True)  # there are keys
-    assert "split" not in names
-    table.clear()
-    table.insert(keys[:1300], keys[:1300], assume_unique=True)
-    table.erase(keys[:1300])
-    names.clear()
-    table.insert(keys[:1300], keys[:1300], assume_unique=True)  # no keys, but tombstones
-    assert len(table) == 1300 and "split" not in names
+    table.insert(keys[:2000], keys[:2000], assume_unique=True)  # no keys, but tombstones
+    assert len(table) == 2000 and "split" not in names
     table.clear()
     names.clear()
     table.insert(keys[:2000], keys[:2000])  # they may repeat
     assert "split" not in names
+
+
+def put_back(table: HashMap) -> HashMap:
+    array = storage_of(table).store.array
+    array.restore(array.snapshot())
+    return table
+
+
+def moved(table: HashMap) -> HashMap:
+    table.reserve(3200)
+    return table
+
+
+@pytest.mark.parametrize("unique", [False, True])
+@pytest.mark.parametrize("n", [10, 1000])
+@pytest.mark.parametrize("then", [lambda table: table, HashMap.copy, put_back, moved])
+def test_no_batch_for_a_table_with_keys(
+    device: str, n: int, unique: bool, then: Callable[[HashMap], HashMap], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = some_keys(3000)
+    table = HashMap(WORD, WORD, capacity=3000, design="power_of_two", slots_per_bucket=16, device=device)
+    table.insert(keys[:n], keys[:n], assume_unique=unique)
+    table = then(table)
+    names = launches(table, monkeypatch)
+    table.insert(keys[1000:], keys[1000:], assume_unique=True)
+    assert "place" in names and "split" not in names
+    assert table.contains(keys[:n]).all() and table.contains(keys[1000:]).all() and len(table) == n + 2000
 
 
 def test_where_it_would_not_pay() -> None:

@@ -20,13 +20,12 @@ from .adapters.engine import ENGINE_MEMORY
 from .adapters.foreign import see_foreign
 from .adapters.numpy import NUMPY
 from .exact import exactly
-from .library import MAX_ROWS, Allocator, ArrayView, Library, Shape, refuse_rows
+from .library import MAX_ROWS, ArrayView, Library, refuse_rows
 
 __all__ = [
     "MAX_ROWS",
     "ArrayView",
     "Library",
-    "empty_like_kind",
     "known_libraries",
     "library_like",
     "view",
@@ -93,13 +92,6 @@ def _see_foreign(array: Any, dtype: npt.DTypeLike | None) -> ArrayView | None:
             f"expected an array, got {type(array).__name__}, which answers {type(error).__name__} ({error}): give a "
             "NumPy array, or a list of its values"
         ) from error
-
-
-def empty_like_kind(
-    like: ArrayView, shape: Shape, dtype: npt.DTypeLike, allocator: Allocator | None = None
-) -> ArrayView:
-    """A new array of the same library, on the same device and stream. See `Library.empty`."""
-    return like.library.empty(like, shape, np.dtype(dtype), allocator)
 
 
 def library_like(like: Any) -> Library:

@@ -10,10 +10,9 @@ from __future__ import annotations
 import ctypes
 from ctypes import c_uint64
 from enum import IntEnum
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 
 def _words(names: str, **lengths: int) -> list[Any]:
@@ -509,40 +508,6 @@ LEFTOVER, WINNERS, LOSERS, UNPLACED_ELEMENTS, CROWDS = 0, 8, 16, 32, 40
 
 LISTS_BYTES = 3 * 8
 """So many bytes of a report are zeroed to restart the lists for the next piece of a batch."""
-
-
-_NONE_PLACED = (0,) * MOST_SUBTABLES
-
-
-class Report(NamedTuple):
-    """What the kernels of one bulk operation counted, summed over the lines; all zero before the first of them."""
-
-    leftover: int
-    winners: int
-    displaced: int
-    unplaced: int
-    changed: int
-    probes: int
-    mismatches: int
-    erased: int
-    placed: tuple[int, ...] = ()
-    """Keys added to, or erased from, each subtable."""
-    crowds: int = 0
-    chunks: int = 0
-    """Crowded ranges of a quotient table, and the chunks of their elements (``quotient/crowds.cuh``)."""
-
-    @classmethod
-    def of(cls, words: npt.NDArray[np.uint64]) -> Report:
-        """Read the first `COUNT_WORDS` words of ``struct Report``."""
-        leftover, winners, _, displaced, unplaced, crowds, _, _ = words[:8].tolist()
-        sums = np.add.reduce(words[8:].reshape(REPORT_LINES, 8))
-        changed, probes, mismatches, erased, *pairs = sums.tolist()
-        placed = _NONE_PLACED
-        if any(pairs):
-            placed = tuple(sums[4:].view(np.uint32).tolist())  # two counts in each word, the lower one first
-            changed += sum(placed)
-        counts = leftover, winners, displaced, unplaced, changed, probes, mismatches, erased
-        return cls(*counts, placed, crowds >> 32, crowds & 0xFFFFFFFF)
 
 
 class Comparison(IntEnum):

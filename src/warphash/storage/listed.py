@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ..runtime.abi import Flag, RowBatch, StoredRows
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
-from .reports import read_report, zeroed_report
+from .scratch import zeroed_report
 
 __all__ = ["Listed", "list_unplaced"]
 
@@ -42,4 +42,4 @@ def list_unplaced(engine: Engine, flags: int, n: int, stream: Any = None) -> Lis
     numbers, report = engine.allocate(4 * n, stream), zeroed_report(engine, stream)
     batch = RowBatch(n=n, flags=flags, listed_flag=Flag.UNPLACED, list=numbers.ptr, report=report.ptr)
     engine.program(ROWS).run("list_flagged", StoredRows(), batch, n, stream)
-    return Listed(numbers, read_report(engine, report.ptr, stream).winners)
+    return Listed(numbers, report.read(stream).winners)

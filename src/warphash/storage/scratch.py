@@ -1,8 +1,11 @@
-"""What an update needs beside the table: lists, claims, the report; and elements cut into launches."""
+"""Memory of kernels beside the table: the lists and claims of an update, and the report of what kernels counted.
+
+A report is a ``struct Report`` of ``kernels/core/abi.cuh``: kernels add to it, and the host reads it back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
@@ -10,47 +13,130 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..runtime.abi import DISPLACED_CAPACITY, REPORT_WORDS, WINNERS, InsertBatch
+from ..runtime.abi import (
+    COUNT_WORDS,
+    DISPLACED_CAPACITY,
+    MOST_SUBTABLES,
+    REPORT_LINES,
+    REPORT_WORDS,
+    InsertBatch,
+)
 from ..runtime.engine import Buffer, Engine
-from .batch import Batch
 
 __all__ = [
-    "CLAIMED_ELEMENTS",
     "Allocate",
-    "DeviceList",
-    "Elements",
-    "Pieces",
+    "Outcome",
+    "Report",
+    "ReportBuffer",
     "Scratch",
     "Workbench",
-    "flags_at",
-    "pieces",
+    "read_report",
     "starts_of",
-    "with_flags",
+    "zeroed_report",
 ]
 
 Allocate = Callable[[int, Any], Buffer]
 """As `Engine.allocate`."""
 
-Pieces = Iterable[tuple[int, int, int, int]]
+_NONE_PLACED = (0,) * MOST_SUBTABLES
+
+
+class Report(NamedTuple):
+    """What the kernels of one bulk operation counted, summed over the lines; all zero before the first of them."""
+
+    leftover: int
+    winners: int
+    displaced: int
+    unplaced: int
+    changed: int
+    probes: int
+    mismatches: int
+    erased: int
+    placed: tuple[int, ...] = ()
+    """Keys added to, or erased from, each subtable."""
+    crowds: int = 0
+    chunks: int = 0
+    """Crowded ranges of a quotient table, and the chunks of their elements (``quotient/crowds.cuh``)."""
+
+    @classmethod
+    def of(cls, words: npt.NDArray[np.uint64]) -> Report:
+        """Read the first `COUNT_WORDS` words of ``struct Report``."""
+        leftover, winners, _, displaced, unplaced, crowds, _, _ = words[:8].tolist()
+        sums = np.add.reduce(words[8:].reshape(REPORT_LINES, 8))
+        changed, probes, mismatches, erased, *pairs = sums.tolist()
+        placed = _NONE_PLACED
+        if any(pairs):
+            placed = tuple(sums[4:].view(np.uint32).tolist())  # two counts in each word, the lower one first
+            changed += sum(placed)
+        counts = leftover, winners, displaced, unplaced, changed, probes, mismatches, erased
+        return cls(*counts, placed, crowds >> 32, crowds & 0xFFFFFFFF)
+
+
+class Outcome(NamedTuple):
+    """What the kernels of one update did.
+
+    Attributes
+    ----------
+    changed
+        Keys added, or erased.
+    displaced
+        Displaced pairs: they lost their slots, and found no other.
+    unplaced
+        Elements of the batch that found no slot.
+    probes
+        Buckets read.
+    """
+
+    changed: int
+    displaced: int
+    unplaced: int
+    probes: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether every pair has a slot."""
+        return not (self.displaced or self.unplaced)
+
+
+def read_report(engine: Engine, report: int, stream: Any) -> Report:
+    """The counts of the report at an address. Waits for the kernels that were launched before."""
+    return Report.of(engine.to_host(report, np.uint64, COUNT_WORDS, stream))
+
+
+class ReportBuffer:
+    """Memory of a report. It serves one operation at a time.
+
+    Attributes
+    ----------
+    ptr
+        Its address.
+    """
+
+    def __init__(self, engine: Engine, stream: Any) -> None:
+        self._engine, self._memory = engine, engine.allocate(8 * REPORT_WORDS, stream)
+        self.ptr = self._memory.ptr
+
+    def reset(self, stream: Any) -> int:
+        """Set all counts to 0; the address of the report."""
+        self._engine.fill(self.ptr, 0, 8 * REPORT_WORDS, stream)
+        return self.ptr
+
+    def read(self, stream: Any) -> Report:
+        """The counts. Waits for the kernels that were launched before."""
+        return read_report(self._engine, self.ptr, stream)
+
+
+def zeroed_report(engine: Engine, stream: Any) -> ReportBuffer:
+    """A new report, all of whose counts are 0."""
+    report = ReportBuffer(engine, stream)
+    report.reset(stream)
+    return report
 
 
 def starts_of(sizes: Iterable[int]) -> list[int]:
     """Where arrays of so many bytes begin in one memory, aligned to 256 bytes; and where the last one ends."""
     return list(accumulate([size + 255 & -256 for size in sizes], initial=0))
 
-
-class DeviceList(NamedTuple):
-    """Elements that a kernel has listed: the address of their numbers, uint32, and of the report with their count."""
-
-    indices: int
-    report: int
-
-
-Elements = npt.NDArray[np.int64] | DeviceList | None
-"""Elements of a batch to take part, ascending if they are on the host; all of them if None."""
-
-CLAIMED_ELEMENTS = 1 << 22
-"""Elements settled, claimed and placed together: the claims of so many stay in the second-level cache of a GPU."""
 
 _LENGTHS_BYTES = 64
 """Of a report: the lengths of its lists, and the numbers of displaced pairs and unplaced elements."""
@@ -65,45 +151,38 @@ class Scratch:
 
     purpose: tuple[int, bool, bool]
     memory: Buffer
-    report: Buffer
+    report: ReportBuffer
     batch: Any
     claims_bytes: int
 
 
 class Workbench:
-    """The scratch memory of a store.
+    """The scratch memory of an array.
 
     Parameters
     ----------
     engine
-        Where the store is.
+        Where the array is.
     batch_type
-        What the kernels of the store take.
+        What the kernels of an update take.
     displaced_bytes
         Of a pair that an update may displace; 0 if it displaces none.
-    allocate
-        Where the memory comes from; None for the engine.
-    kept_bytes
-        Scratch memory of up to so many bytes is kept for the next update.
 
     Attributes
     ----------
     kept
         Of the last update, if it is small.
+    kept_bytes
+        Scratch memory of up to so many bytes is kept for the next update.
+    displaced
+        Where the last update left displaced pairs, if it left any, or may have left some.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        batch_type: type[InsertBatch],
-        displaced_bytes: int,
-        allocate: Allocate | None = None,
-        kept_bytes: int = _KEPT_BYTES,
-    ) -> None:
+    def __init__(self, engine: Engine, batch_type: type[InsertBatch], displaced_bytes: int) -> None:
         self._engine, self._batch_type, self._displaced_bytes = engine, batch_type, displaced_bytes
-        self._allocate = allocate
         self.kept: Scratch | None = None
-        self.kept_bytes = kept_bytes
+        self.displaced: Scratch | None = None
+        self.kept_bytes = _KEPT_BYTES
 
     def of(self, piece: int, combines: bool, unique: bool, stream: Any = None) -> Scratch:
         """Scratch memory for launches of ``piece`` elements."""
@@ -113,9 +192,7 @@ class Workbench:
         listed = 0 if unique else 4 * piece
         displaced = min(piece, DISPLACED_CAPACITY) * self._displaced_bytes
         starts = starts_of((4 * claims, listed, listed, listed if combines else 0, displaced))
-        allocate = self._allocate or self._engine.allocate
-        memory = allocate(max(256, starts[-1]), stream)
-        report = allocate(8 * REPORT_WORDS, stream)
+        memory, report = self._engine.allocate(max(256, starts[-1]), stream), ReportBuffer(self._engine, stream)
         self._engine.fill(report.ptr, 0, _LENGTHS_BYTES, stream)  # which a recovery may read before a kernel writes
         at = [memory.ptr + start if end > start else 0 for start, end in pairwise(starts)]
         lists = dict(zip(("claims", "leftover", "winners", "losers", "displaced"), at, strict=True))
@@ -132,44 +209,15 @@ class Workbench:
     def forget_claims(self, scratch: Scratch, stream: Any) -> None:
         self._engine.fill(scratch.memory.ptr, 0xFF, scratch.claims_bytes, stream)
 
+    def outcome(self, scratch: Scratch, stream: Any) -> Outcome:
+        """What the launches of an update with this memory did. Waits."""
+        report = scratch.report.read(stream)
+        return self.end(Outcome(report.changed, report.displaced, report.unplaced, report.probes))
 
-def flags_at(engine: Engine, given: int, n: int, stream: Any) -> tuple[int, Buffer | None]:
-    """Address of room for a flag of each element, the caller's or, where it gave none, ours; and what keeps ours."""
-    if given:
-        return given, None
-    held = engine.allocate(max(1, n), stream)
-    return held.ptr, held
-
-
-def with_flags(engine: Engine, batch: Batch) -> tuple[Batch, Buffer | None]:
-    """The batch with room for its flags, as of `flags_at`; and what keeps that room if it is ours."""
-    if batch.flags:
-        return batch, None
-    flags, held = flags_at(engine, 0, batch.n, batch.stream)
-    return batch._replace(flags=flags), held
-
-
-def pieces(engine: Engine, n: int, piece: int, only: npt.NDArray[np.int64] | DeviceList | None, stream: Any) -> Pieces:
-    """Launches: first element, number of elements, addresses of an index list and its length (0: all in order)."""
-    if isinstance(only, DeviceList):
-        return ((0, n, only.indices, only.report + WINNERS),)
-    if only is None and n <= piece:
-        return ((0, n, 0, 0),)
-    return _cut(engine, n, piece, only, stream)
-
-
-def _cut(
-    engine: Engine, n: int, piece: int, only: npt.NDArray[np.int64] | None, stream: Any
-) -> Iterator[tuple[int, int, int, int]]:
-    for at in range(0, n, max(piece, 1)):
-        count = min(piece, n - at)
-        if only is None:
-            yield at, count, 0, 0
-            continue
-        here = only[np.searchsorted(only, at) : np.searchsorted(only, at + count)] - at
-        if len(here):
-            words = np.empty(2 + len(here), np.uint32)  # the length, in 64 bits, then the list
-            words[:2] = np.array([len(here)], np.uint64).view(np.uint32)
-            words[2:] = here
-            held = engine.from_host(words, stream)
-            yield at, len(here), held.ptr + 8, held.ptr
+    def end(self, outcome: Outcome) -> Outcome:
+        """The outcome of the last update. Memory with displaced pairs is not that of the next update."""
+        if outcome.displaced:
+            self.kept = None
+        else:
+            self.displaced = None
+        return outcome

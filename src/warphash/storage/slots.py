@@ -36,12 +36,11 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from ..designs.base import Design
 from ..runtime.engine import Engine, KernelSpec
 from .batch import Batch
+from .elements import Elements
 from .lookup import Searchable
-from .scratch import Elements
 
 __all__ = [
     "MemoryUse",
-    "Outcome",
     "Recovery",
     "Slots",
     "State",
@@ -162,32 +161,6 @@ class MemoryUse(NamedTuple):
     nodes: int | None = None
     tiers: TierFigures | None = None
     subtables: tuple[SubtableFigures, ...] | None = None
-
-
-class Outcome(NamedTuple):
-    """What the kernels of one update did.
-
-    Attributes
-    ----------
-    changed
-        Keys added, or erased.
-    displaced
-        Displaced pairs: they lost their slots, and found no other.
-    unplaced
-        Elements of the batch that found no slot.
-    probes
-        Buckets read.
-    """
-
-    changed: int
-    displaced: int
-    unplaced: int
-    probes: int
-
-    @property
-    def complete(self) -> bool:
-        """Whether every pair has a slot."""
-        return not (self.displaced or self.unplaced)
 
 
 class Recovery:

@@ -66,7 +66,6 @@ from ..runtime.abi import (
     Flag,
     Launch,
     Op,
-    Report,
     RowBatch,
     StoredRows,
     bytes_of,
@@ -74,9 +73,9 @@ from ..runtime.abi import (
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 from .batch import COMBINING, Batch, MixedBatch
+from .elements import DeviceList, flags_at, with_flags
 from .lookup import launch_find
-from .reports import read_report, zeroed_report
-from .scratch import DeviceList, flags_at, with_flags
+from .scratch import Report, read_report, zeroed_report
 from .slots import MemoryUse, Slots
 
 __all__ = ["Touch", "TouchedRows", "WideRows"]
@@ -173,7 +172,7 @@ class _Lookup:
         Address of flags, uint8: of `WideRows._look_up`, whether the fingerprint was found; of an update, whether the
         element adds its key; of an erase, whether it erased its key.
     extra, report
-        Addresses of further memory that was asked for, and of a zeroed `abi.Report`.
+        Addresses of further memory that was asked for, and of a zeroed `scratch.Report`.
     memory
         What keeps all of it.
     """
@@ -271,7 +270,8 @@ class WideRows:
             return
         if self._state.end:  # otherwise there was never a key
             self.store.finish(stream)  # a displaced fingerprint would be taken for an absent one
-        given, _own_flags = with_flags(self._engine, given)
+        if not given.flags:
+            given, _own_flags = with_flags(self._engine, given)
         while not self._try_to_update(given, touch):
             self._reload(self.store.capacity, _next_salt(self._state.salt), stream)
         self._trim(stream)

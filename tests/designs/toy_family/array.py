@@ -14,12 +14,12 @@ from warphash.runtime.abi import (
 )
 from warphash.storage import snapshots
 from warphash.storage.batch import COMBINING, Batch
+from warphash.storage.elements import CLAIMED_ELEMENTS, Elements, pieces
 from warphash.storage.hash_constants import buckets_for, draw_constants
 from warphash.storage.listed import Listed
 from warphash.storage.lookup import NO_FIELDS
-from warphash.storage.reports import KeptReport, read_report, zeroed_report
-from warphash.storage.scratch import CLAIMED_ELEMENTS, Elements, Workbench, pieces
-from warphash.storage.slots import MemoryUse, Outcome, TableKind
+from warphash.storage.scratch import Outcome, ReportBuffer, Workbench, zeroed_report
+from warphash.storage.slots import MemoryUse, TableKind
 from warphash.storage.snapshots import Snapshot
 
 __all__ = ["ToyArray"]
@@ -41,7 +41,7 @@ class ToyArray:
         self.nbytes = self._memory.nbytes
         self.program = engine.program(spec)
         self._workbench = Workbench(engine, BucketBatch, 0)
-        self._report = KeptReport(engine, stream)
+        self._report = ReportBuffer(engine, stream)
         self.table = BucketTable(
             slots=self._memory.ptr,
             buckets=self.buckets,
@@ -79,12 +79,12 @@ class ToyArray:
         report, n = zeroed_report(self.engine, stream), self.all_slots
         batch = BucketBatch(n=n, out_keys=out_keys, out_values=out_values, report=report.ptr, room=room)
         self.program.run("scan", self.table, batch, n, stream)
-        return read_report(self.engine, report.ptr, stream).winners
+        return report.read(stream).winners
 
     def broken_buckets(self, stream: Any = None) -> int:
         report, n = zeroed_report(self.engine, stream), self.buckets + 1
         self.program.run("audit", self.table, BucketBatch(n=n, report=report.ptr), n, stream)
-        return read_report(self.engine, report.ptr, stream).mismatches
+        return report.read(stream).mismatches
 
     def is_one_launch(self, n: int) -> bool:
         return False
@@ -111,14 +111,13 @@ class ToyArray:
                 if getattr(batch, list_of):
                     batch.indices, batch.count = getattr(batch, list_of), batch.report + length
                     run(entry, self.table, batch, n, stream)
-        report = read_report(self.engine, scratch.report.ptr, stream)
-        return Outcome(report.changed, 0, report.unplaced, report.probes)
+        return self._workbench.outcome(scratch, stream)
 
     def take_over(self, other: ToyArray, stream: Any = None) -> Outcome:
         report, n = zeroed_report(self.engine, stream), other.all_slots
         batch = BucketBatch(n=n, source_slots=other._memory.ptr, source_buckets=other.buckets, report=report.ptr)
         self.program.run("migrate", self.table, batch, n, stream)
-        counts = read_report(self.engine, report.ptr, stream)
+        counts = report.read(stream)
         return Outcome(counts.changed, 0, counts.unplaced, 0)
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:

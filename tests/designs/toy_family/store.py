@@ -6,8 +6,7 @@ from typing import Any
 
 from warphash.storage import policies
 from warphash.storage.batch import Batch
-from warphash.storage.listed import Listed
-from warphash.storage.slots import Outcome, StoreOptions, TableKind
+from warphash.storage.slots import StoreOptions, TableKind
 from warphash.storage.update.array_slots import ArraySlots
 from warphash.storage.update.transaction import ArrayState, Transaction, way_back
 
@@ -23,7 +22,7 @@ def make_store(
 
 
 class ToyRemedy:
-    """Neither builds nor leaves a batch, and displaces no pair."""
+    """Builds no batch, and displaces no pair."""
 
     keeps_constants = False
     leaves_tombstones = True
@@ -32,12 +31,6 @@ class ToyRemedy:
 
     def build(self, store: ArraySlots[ToyArray], batch: Batch, more_slots: int | None) -> None:
         return None
-
-    def leave(self, store: ArraySlots[ToyArray], batch: Batch) -> bool:
-        return False
-
-    def launch(self, store: ArraySlots[ToyArray], batch: Batch, listed: Listed | None) -> Outcome:
-        return store.array.update(batch, count_probes=store.options.counts_probes, listed=listed)
 
     def make_room(self, store: ArraySlots[ToyArray], update: Transaction[ToyArray], missing: int) -> None:
         store.move_for(update, missing, store.slots)

@@ -13,7 +13,8 @@ from warphash.runtime.abi import Flag, Op
 from warphash.runtime.devices import engine_for
 from warphash.storage.batch import Batch
 from warphash.storage.listed import Listed
-from warphash.storage.slots import Outcome, Recovery
+from warphash.storage.scratch import Outcome
+from warphash.storage.slots import Recovery
 from warphash.storage.update.pairs import Pairs
 from warphash.storage.update.transaction import (
     LISTED_BYTES,
@@ -89,6 +90,9 @@ class Store:
     def finish(self, stream: Any = None) -> None:
         self.recovery.run(self.engine, stream)
 
+    def launch(self, batch: Batch, listed: Listed | None) -> Outcome:
+        return self.state.array.update(batch, listed)
+
     def recover(self, stream: Any) -> None:
         self.state = self.state._replace(size=len(self.state.array.pairs))
 
@@ -122,14 +126,10 @@ def do(
     store: Store,
     given: Given,
     undo: Undo[Array] | None = None,
-    begin: Callable[[], Listed | None] = lambda: None,
+    begin: Callable[[], Listed | None] | None = None,
     **options: bool,
 ) -> None:
-    batch = given.batch
-    update = Transaction(
-        store, batch, undo, lambda store, batch, listed: store.state.array.update(batch, listed), **options
-    )
-    update.do(begin)
+    Transaction(store, given.batch, undo, **options).do(begin)
 
 
 def test_a_batch_that_fits_is_one_launch_and_a_commit() -> None:
@@ -177,18 +177,17 @@ def test_without_a_way_back_the_added_keys_are_erased_a_list_at_a_time() -> None
 
 
 def test_displaced_pairs_of_the_batch_go_and_the_others_stay() -> None:
-    store, given = Store(3), Given([1, 2, 3, 4])
-    displaced = Pairs(np.array([2, 77], np.uint64), np.array([10, 70], np.uint64))
-    batch = given.batch
+    class DisplacingStore(Store):
+        def launch(self, batch: Batch, listed: Listed | None) -> Outcome:
+            outcome = super().launch(batch, listed)
+            del self.state.array.pairs[2]  # its slot goes to a key that has lost its own
+            displaced = Pairs(np.array([2, 77], np.uint64), np.array([10, 70], np.uint64))
+            self.state = self.state._replace(displaced=displaced)
+            return outcome._replace(displaced=2)
 
-    def launch(store: Store, batch: Batch, listed: Listed | None) -> Outcome:
-        outcome = store.state.array.update(batch, listed)
-        del store.state.array.pairs[2]  # its slot goes to a key that has lost its own
-        store.state = store.state._replace(displaced=displaced)
-        return outcome._replace(displaced=2)
-
+    store, given = DisplacingStore(3), Given([1, 2, 3, 4])
     with pytest.raises(TableFull) as error:
-        Transaction(store, batch, None, launch).do()
+        do(store, given)
     left = store.state.displaced
     assert left is not None and left.keys.tolist() == [77] and left.values is not None and left.values.tolist() == [70]
     # As many keys did not fit as pairs have lost their slots.

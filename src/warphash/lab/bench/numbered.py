@@ -20,9 +20,6 @@ __all__ = ["PIECE", "Numbered", "measure_numbered"]
 PIECE = 1 << 25
 """Most keys of a batch. Pieces leave the memory to the table. Larger batches of lookups are no faster."""
 
-_ENOUGH_S = 0.2
-"""Seconds after which no further repetition of the inserts begins."""
-
 
 class Numbered:
     """Pairs by their numbers.
@@ -140,11 +137,10 @@ def measure_numbered(
 
 def _insert_all(lab: Lab, table: Any, pairs: Numbered, n: int) -> tuple[list[float], int]:
     """Seconds of each repetition of the inserts of all pairs, and the keys that one did not add."""
-    runs: list[float] = []
     wrong = 0
-    for repetition in range(lab.repetitions + lab.warms_up):
-        if runs and sum(runs) >= _ENOUGH_S:
-            break
+
+    def insert_all() -> float:
+        nonlocal wrong
         table.clear()
         seconds = 0.0
         for first in range(0, n, PIECE):
@@ -155,6 +151,6 @@ def _insert_all(lab: Lab, table: Any, pairs: Numbered, n: int) -> tuple[list[flo
 
             seconds += lab.time(insert)
             wrong += int((~lab.back(added[0])).sum())
-        if repetition >= lab.warms_up:
-            runs.append(seconds)
-    return runs, wrong
+        return seconds
+
+    return lab.repeated(insert_all), wrong

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -244,14 +245,21 @@ class Lab:
         warm
             Loads the kernels in less time than a whole run, which does so by default.
         """
+
+        def timed_once(run: Callable[[], None]) -> float:
+            before()
+            return self.time(run)
+
+        return self.repeated(partial(timed_once, run), partial(timed_once, warm or run))
+
+    def repeated(self, run: Callable[[], float], warm: Callable[[], object] | None = None) -> list[float]:
+        """As `timed`, of runs that time themselves: ``run`` returns its seconds."""
         seconds: list[float] = []
         if self.warms_up:
-            before()
-            self.time(warm or run)
+            (warm or run)()
         while not seconds or (len(seconds) < self.repetitions and sum(seconds) < _ENOUGH_S):
-            before()
             loads = program_log.loads()
-            run_s = self.time(run)
+            run_s = run()
             if program_log.loads() == loads:
                 seconds.append(run_s)
         return seconds

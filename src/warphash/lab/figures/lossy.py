@@ -14,9 +14,10 @@ import numpy as np
 
 from ...designs import registry
 from ...errors import ParameterError
-from ...runtime.abi import COUNT_WORDS, REPORT_WORDS, BucketBatch, Report
+from ...runtime.abi import BucketBatch
 from ...runtime.devices import engine_for
 from ...runtime.engine import Buffer, Engine, KernelSpec
+from ...storage.scratch import ReportBuffer
 from ..bench import turns
 from ..data.workloads import first_of_each
 from .arrays import array_of
@@ -89,19 +90,18 @@ def measure_lossy(lab: Lab, workload: Workload, setting: Setting, load_factor: f
     table: Any = lab.empty(workload, setting, load_factor, capacity=n, on_full="raise", seed=seed)
     array: Any = array_of(table)
     words = [_copied(lab, engine, column) for column in (keys, values)]
-    report = engine.allocate(8 * REPORT_WORDS, _STREAM)
-    program = engine.program(LOSSY)
+    report, program = ReportBuffer(engine, _STREAM), engine.program(LOSSY)
 
     def clear() -> None:
         array.clear(_STREAM)
-        engine.fill(report.ptr, 0, report.nbytes, _STREAM)
+        report.reset(_STREAM)
 
     def build() -> None:
         batch = BucketBatch(n=n, keys=words[0].ptr, values=words[1].ptr, report=report.ptr, random=seed)
         program.run(DROPPING[design], array.table, batch, n, _STREAM)
 
     build_s = float(np.median(lab.timed(build, clear)))
-    dropped = Report.of(engine.to_host(report.ptr, np.uint64, COUNT_WORDS, _STREAM)).displaced
+    dropped = report.read(_STREAM).displaced
     out, flags = engine.allocate(4 * n, _STREAM), engine.allocate(n, _STREAM)
     batch = BucketBatch(n=n, keys=words[0].ptr, out_values=out.ptr, out_flags=flags.ptr)
     find_s = float(np.median(lab.timed(lambda: array.program.run("find", array.table, batch, n, _STREAM))))

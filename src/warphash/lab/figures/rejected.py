@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ParameterError
-from ...runtime.abi import COUNT_WORDS, REPORT_WORDS, Report, TwoLevelBatch
+from ...runtime.abi import TwoLevelBatch
 from ...runtime.devices import engine_for
-from ...runtime.engine import Engine, KernelSpec
+from ...runtime.engine import KernelSpec
 from ...storage.batch import Batch
+from ...storage.scratch import ReportBuffer
 from ..data.workloads import Workload
 from .arrays import array_of
 from .traces import pairs
@@ -71,18 +72,16 @@ def measure_orders(lab: Lab, setting: Setting, load_factor: float, n: int, round
     setting = replace(setting, parameters={**setting.parameters, "rounds": rounds})
     engine, array = engine_for(lab.device), _array(lab, setting, load_factor, n, seed)
     keys, values = (engine.from_host(column, _STREAM) for column in pairs(n))
-    report = engine.allocate(8 * REPORT_WORDS, _STREAM)
-    engine.fill(report.ptr, 0, report.nbytes, _STREAM)
+    report = ReportBuffer(engine, _STREAM)
     engine.fill(array.table.counters, 0, 4 * array.buckets, _STREAM)
-    batch = TwoLevelBatch(n=n, keys=keys.ptr, values=values.ptr, report=report.ptr)
+    batch = TwoLevelBatch(n=n, keys=keys.ptr, values=values.ptr, report=report.reset(_STREAM))
     array.program.run("scatter", array.table, batch, n, _STREAM)
-    wrong = _counts(engine, report.ptr).unplaced
+    wrong = report.read(_STREAM).unplaced
     shares = []
     for entry in ("layout_rounds", "layout_random"):
-        engine.fill(report.ptr, 0, report.nbytes, _STREAM)
-        batch = TwoLevelBatch(n=array.buckets, report=report.ptr, random=seed)
+        batch = TwoLevelBatch(n=array.buckets, report=report.reset(_STREAM), random=seed)
         engine.program(REJECTED).run(entry, array.table, batch, array.buckets * _BLOCK_ELEMENTS, _STREAM)
-        counts = _counts(engine, report.ptr)
+        counts = report.read(_STREAM)
         wrong += int(counts.changed + counts.unplaced != array.buckets)
         shares.append(counts.changed / array.buckets)
     in_rounds, random = shares
@@ -133,7 +132,3 @@ def _array(lab: Lab, setting: Setting, load_factor: float, n: int, seed: int) ->
     keys, values = pairs(1)
     table = lab.empty(Workload("trace", keys, values, keys[:0]), setting, load_factor, capacity=n, seed=seed)
     return array_of(table)
-
-
-def _counts(engine: Engine, report: int) -> Report:
-    return Report.of(engine.to_host(report, np.uint64, COUNT_WORDS, _STREAM))

@@ -14,7 +14,6 @@ import os
 import struct
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,14 +70,6 @@ class CubinCache:
     ) -> None:
         self.directory = cache_directory() if directory is None else directory
         self.limit_bytes, self._suffix = limit_bytes, suffix
-
-    def get_or_make(self, key: str, make: Callable[[], bytes]) -> bytes:
-        """The entry of ``key``, made and stored if it is absent or damaged."""
-        content = self.get(key)
-        if content is None:
-            content = make()
-            self.put(key, content)
-        return content
 
     def get(self, key: str) -> bytes | None:
         """The entry, or None if it is absent, damaged or unreadable."""

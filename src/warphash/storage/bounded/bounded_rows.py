@@ -28,8 +28,8 @@ from ...runtime.abi import Ranks, ScoreBatch
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import BOUNDED
 from ..batch import Batch, MixedBatch
+from ..elements import flags_at
 from ..rows import Rows
-from ..scratch import flags_at
 from ..slots import MemoryUse, Slots
 from ..wide_rows import WideRows
 from .least import keys_of_least_rank

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...runtime.abi import COUNT_WORDS, REPORT_WORDS, CompareBatch, Comparison, Ranks, Report, SelectBatch
+from ...runtime.abi import REPORT_WORDS, CompareBatch, Comparison, Ranks, SelectBatch
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import BOUNDED
+from ..scratch import zeroed_report
 
 __all__ = ["Numbers", "keys_of_least_rank", "keys_that_compare"]
 
@@ -31,7 +32,8 @@ def keys_of_least_rank(
     """
     last, ties = _kth_rank(engine, ranks.ptr, n, k, stream)
     chosen = engine.allocate(k * key_bytes, stream)
-    report = _report(engine, stream, 8)
+    report = engine.allocate(8 * REPORT_WORDS + 8, stream)
+    engine.fill(report.ptr, 0, report.nbytes, stream)
     batch = SelectBatch(n=n, report=report.ptr, last=last, ties=ties, ticket=report.ptr + 8 * REPORT_WORDS)
     batch.keys, batch.key_bytes, batch.out_keys = keys.ptr, key_bytes, chosen.ptr
     engine.program(BOUNDED).run("choose", Ranks(ranks=ranks.ptr), batch, n, stream)
@@ -91,22 +93,15 @@ def keys_that_compare(
     engine: Engine, keys: Buffer, key_bytes: int, numbers: Numbers, n: int, stream: Any
 ) -> tuple[Buffer | None, int]:
     """Copies of the keys whose numbers compare with the bound; and how many they are, None for none. Waits."""
-    report = _report(engine, stream)
+    report = zeroed_report(engine, stream)
     batch = CompareBatch(n=n, report=report.ptr, keys=keys.ptr, key_bytes=key_bytes, **numbers._asdict())
     program = engine.program(BOUNDED)
     program.run("compare", Ranks(), batch, n, stream)
-    count = Report.of(engine.to_host(report.ptr, np.uint64, COUNT_WORDS, stream)).winners
+    count = report.read(stream).winners
     if count == 0:
         return None, 0
     chosen = engine.allocate(count * key_bytes, stream)
-    engine.fill(report.ptr, 0, report.nbytes, stream)
+    report.reset(stream)
     batch.out_keys = chosen.ptr
     program.run("compare", Ranks(), batch, n, stream)
     return chosen, count
-
-
-def _report(engine: Engine, stream: Any, more: int = 0) -> Buffer:
-    """A zeroed report, with ``more`` bytes behind it."""
-    report = engine.allocate(8 * REPORT_WORDS + more, stream)
-    engine.fill(report.ptr, 0, report.nbytes, stream)
-    return report

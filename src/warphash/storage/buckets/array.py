@@ -5,8 +5,8 @@ count of its keys, and decides nothing: it launches what it is told, and reports
 
 Two facts about a batch that stopped half way are kept here, because they are facts about the memory:
 
-- `displaced` is the scratch memory in which the last update left pairs that lost their slots and found no other. It is
-  noted before the kernels are launched, and forgotten when all of them are known to have slots.
+- `Workbench.displaced` is the scratch memory in which the last update left pairs that lost their slots and found no
+  other. It is noted before the kernels are launched, and forgotten when all of them are known to have slots.
 - `cleared` is false while the slots are not in the layout that a find reads: while an empty table is filled with whole
   pairs that one more pass splits into columns. Such a table had no keys before.
 
@@ -37,13 +37,13 @@ from .. import snapshots
 from ..batch import COMBINING, Batch
 from ..batch_order import lookups
 from ..batch_order.parts import build_parts_of, is_built_whole
+from ..elements import CLAIMED_ELEMENTS, Elements, pieces
 from ..hash_constants import buckets_for, draw_constants
 from ..listed import Listed
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
-from ..reports import KeptReport, read_report, zeroed_report
 from ..result_slot import ResultSlot
-from ..scratch import CLAIMED_ELEMENTS, Elements, Scratch, Workbench, pieces
-from ..slots import MemoryUse, Outcome, TableKind
+from ..scratch import Outcome, ReportBuffer, Workbench, zeroed_report
+from ..slots import MemoryUse, TableKind
 from ..snapshots import Snapshot
 from ..update.pairs import Pairs
 
@@ -71,8 +71,6 @@ class BucketArray:
     ----------
     buckets, slots
         Those that keys are hashed to. The reserved bucket behind them has slots of its own.
-    displaced
-        Where the last update left displaced pairs, if it left any.
     cleared
         Whether the slots hold what they should.
     table
@@ -89,13 +87,12 @@ class BucketArray:
         self.slots = self.buckets * per_bucket
         self.total_slots = (self.buckets + (1 if per_bucket >= 3 else 3)) * per_bucket
         self.nbytes = self.total_slots * spec.slot_bytes
-        self.displaced: Scratch | None = None
-        self.cleared = False
+        self.cleared = self._is_blank = False
         self._memory = engine.allocate(self.nbytes, stream)
         self.program = engine.program(spec)
         self._random = random.Random(seed)
         self.table = self._describe()
-        self._report = KeptReport(engine, stream)
+        self._report = ReportBuffer(engine, stream)
         self._workbench = Workbench(engine, BucketBatch, spec.slot_bytes if kind.design.moves_keys else 0)
         self._result_slot: ResultSlot | None = None
 
@@ -126,7 +123,7 @@ class BucketArray:
         twin.table.slots = twin._memory.ptr
         twin._random.setstate(self._random.getstate())
         self.engine.copy(twin._memory.ptr, self._memory.ptr, self._memory.nbytes, stream)
-        twin.cleared = self.cleared
+        twin.cleared, twin._is_blank = self.cleared, self._is_blank
         return twin
 
     # ---- memory
@@ -151,7 +148,8 @@ class BucketArray:
         """Forget all pairs."""
         self.cleared = False
         self.engine.fill(self._memory.ptr, 0xFF, self._memory.nbytes, stream)  # no slot was ever used
-        self.displaced, self.cleared = None, True
+        self._workbench.displaced = None
+        self.cleared = self._is_blank = True  # no pair has been written since
 
     def forget(self, stream: Any = None) -> None:
         """Forget all pairs. An array that `builds` is not cleared by that."""
@@ -171,7 +169,8 @@ class BucketArray:
     def restore(self, saved: Saved, stream: Any = None) -> None:
         """Put back what `snapshot` gave. Allocates nothing on the device."""
         snapshots.put_back(self.engine, self._memory, saved.slots, stream)
-        self.table, self.cleared, self.displaced = saved.table, True, None
+        self.table, self.cleared, self._is_blank = saved.table, True, False
+        self._workbench.displaced = None
 
     # ---- operations that change nothing
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
@@ -182,7 +181,7 @@ class BucketArray:
             table, n = self._from_slot(base, at), min(per_launch, self.total_slots - at)
             batch = BucketBatch(n=n, out_keys=out_keys, out_values=out_values, report=report.ptr, room=room)
             self.program.run("scan", table, batch, n, stream)
-        return read_report(self.engine, report.ptr, stream).winners
+        return report.read(stream).winners
 
     def _from_slot(self, table: Table, first: int) -> Table:
         """What a scan is told of the slots from one on, which is the first of a bucket."""
@@ -195,7 +194,7 @@ class BucketArray:
         """As `Slots.broken_buckets`; the rules are those of ``core/slot.cuh``."""
         report, n = zeroed_report(self.engine, stream), self.total_slots // self.spec.slots_per_bucket
         self.program.run("audit", self.table, BucketBatch(n=n, report=report.ptr), n, stream)
-        return read_report(self.engine, report.ptr, stream).mismatches
+        return report.read(stream).mismatches
 
     # ---- operations that change pairs
     def is_one_launch(self, n: int) -> bool:
@@ -206,21 +205,18 @@ class BucketArray:
         self,
         given: Batch,
         *,
-        past_first: bool = False,
-        fresh: bool = False,
         count_probes: bool = False,
         listed: Listed | None = None,
+        past_first: bool = False,
     ) -> Outcome:
         """Add the keys that are absent; apply the batch's operation to the values of the others. Waits.
 
         Parameters
         ----------
-        past_first
-            As of `Listed`, of all elements that take part.
-        fresh
-            No key was put into the array since it was cleared.
         listed
             Elements to take part; all of them if None.
+        past_first
+            As of `Listed`, of all elements of the batch.
 
         Raises
         ------
@@ -235,16 +231,18 @@ class BucketArray:
             return self.outcome(stream)
         # A design that displaces a pair passes it on. A second piece may have keys that the first has added.
         goes_on = self.design.moves_keys or self.has_two_rounds
-        skips_first = past_first and goes_on and (unique or walked <= CLAIMED_ELEMENTS)
+        is_past = past_first or (listed is not None and listed.past_first)
+        skips_first = is_past and goes_on and (unique or walked <= CLAIMED_ELEMENTS)
         piece = min(walked, LAUNCH_ELEMENTS if unique else CLAIMED_ELEMENTS)
-        fresh = fresh and unique and self.spec.splits
-        whole = fresh and is_built_whole(given.n, self.slots, self.nbytes, self.engine.window_bytes)
+        may_build = self._is_blank and unique and self.spec.splits
+        whole = may_build and is_built_whole(given.n, self.slots, self.nbytes, self.engine.window_bytes)
         place = "place_pairs" if whole else "place_next" if skips_first else "place"
         scratch = self._workbench.of(piece, given.op in COMBINING and not unique, unique, stream)
         table = self.table
         self._workbench.restart(scratch, stream)
         if self.design.moves_keys:
-            self.displaced = scratch
+            self._workbench.displaced = scratch
+        self._is_blank = False
         if whole:
             self.cleared = False
         batch = scratch.batch
@@ -268,8 +266,7 @@ class BucketArray:
         if whole:
             self.program.run("split", table, BucketBatch(n=self.total_slots), self.total_slots, stream)
             self.cleared = True
-        report = read_report(self.engine, scratch.report.ptr, stream)
-        return self._closed(Outcome(report.changed, report.displaced, report.unplaced, report.probes))
+        return self._workbench.outcome(scratch, stream)
 
     def settle(self, given: Batch) -> tuple[int, Listed] | None:
         """Add the keys that have room in their first buckets: how many, and a list of the others. Waits.
@@ -286,8 +283,9 @@ class BucketArray:
             return None
         batch = BucketBatch(n=n, keys=given.keys, values=given.values, out_flags=given.flags)
         batch.leftover, batch.report = listed.ptr, report.ptr
+        self._is_blank = False
         self.program.run("settle_new" if given.unique else "settle", self.table, batch, n, stream)
-        settled = read_report(self.engine, report.ptr, stream)
+        settled = report.read(stream)
         return settled.changed, Listed(listed, settled.leftover, past_first=True)
 
     def begin(
@@ -308,7 +306,8 @@ class BucketArray:
         n, unique, stream = listed.n if listed else given.n, given.unique, given.stream
         scratch = self._workbench.of(n, given.op in COMBINING and not unique, unique, stream)
         if self.design.moves_keys:
-            self.displaced = scratch
+            self._workbench.displaced = scratch
+        self._is_blank = False
         batch = scratch.batch
         batch.op, batch.kind, batch.count_probes, batch.adopts = given.op, given.kind, count_probes, adopts
         batch.n, batch.count, batch.indices = n, 0, listed.numbers.ptr if listed else 0
@@ -316,17 +315,16 @@ class BucketArray:
         batch.random = self._random.getrandbits(32)
         self._launch_block("update_block", batch, stream)
 
+    def leave(self, given: Batch, awaited: int) -> bool:
+        """As `LeavingArray.leave`: one batch at a time. Only a design that moves keys keeps pairs without a slot."""
+        if awaited or not self.design.moves_keys:
+            return False
+        self.begin(given, adopts=True)
+        return True
+
     def outcome(self, stream: Any = None) -> Outcome:
         """The outcome of the update that `begin` has launched. Waits."""
-        return self._closed(self._answer(stream))
-
-    def _closed(self, outcome: Outcome) -> Outcome:
-        """Forget the scratch memory of an update that left no pair there; keep it from the next update otherwise."""
-        if outcome.displaced:
-            self._workbench.kept = None
-        else:
-            self.displaced = None
-        return outcome
+        return self._workbench.end(self._answer(stream))
 
     def _place_distinct(self, table: Table, batch: InsertBatch, place: str, settles: bool, stream: Any) -> None:
         """Launch the kernels of a piece in which keys may repeat."""
@@ -383,7 +381,7 @@ class BucketArray:
         report = self._report.reset(stream)
         engine.fill(chunks.ptr, 0, chunks.nbytes, stream)
         hashed = self.buckets * bucket_bytes
-        self.cleared = False
+        self.cleared = self._is_blank = False
         engine.fill(self._memory.ptr + hashed, 0xFF, self.nbytes - hashed, stream)
         for scatter, batch in sources.items():
             batch.n = n  # the length of the lists
@@ -426,6 +424,7 @@ class BucketArray:
         scratch = self._workbench.of(min(n, LAUNCH_ELEMENTS), False, True, stream)
         self._workbench.restart(scratch, stream)
         per_bucket, table = self.spec.slots_per_bucket, self.table
+        self._is_blank = False
         for at in range(0, n, LAUNCH_ELEMENTS):
             count = min(LAUNCH_ELEMENTS, n - at)
             batch = BucketBatch(
@@ -437,8 +436,7 @@ class BucketArray:
                 displaced=scratch.batch.displaced,
             )
             self.program.run("migrate", table, batch, count, stream)
-        report = read_report(self.engine, scratch.report.ptr, stream)
-        return Outcome(report.changed, report.displaced, report.unplaced, 0)
+        return self._workbench.outcome(scratch, stream)
 
     def take_over(self, other: BucketArray, stream: Any = None) -> Outcome:
         """Place all pairs of ``other``. Waits."""
@@ -494,20 +492,22 @@ class BucketArray:
 
     # ---- after an update
     def displaced_pairs(self, stream: Any = None) -> Pairs:
-        """The pairs that the last update left without a slot; they stay in `displaced`. Waits."""
-        spec, n = self.spec, 0
-        if self.displaced is not None:
-            n = min(DISPLACED_CAPACITY, read_report(self.engine, self.displaced.report.ptr, stream).displaced)
-        if self.displaced is None or not n:
+        """As of `DisplacingArray`."""
+        spec, scratch, n = self.spec, self._workbench.displaced, 0
+        if scratch is not None:
+            n = min(DISPLACED_CAPACITY, scratch.report.read(stream).displaced)
+        if scratch is None or not n:
             return Pairs.none(spec)
         word = np.dtype(f"u{spec.word_bytes}")
-        slots = self.engine.to_host(
-            self.displaced.batch.displaced, word, n * (spec.slot_bytes // spec.word_bytes), stream
-        )
+        slots = self.engine.to_host(scratch.batch.displaced, word, n * (spec.slot_bytes // spec.word_bytes), stream)
         if not spec.value_word_bytes:
             return Pairs(slots, None)
         rows = slots.reshape(n, 2)
         return Pairs(np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1]))
+
+    def forget_displaced(self) -> None:
+        """As of `DisplacingArray`."""
+        self._workbench.displaced = None
 
 
 def _slots_of(array: BucketArray) -> BuildBatch:

@@ -26,9 +26,8 @@ from .. import policies
 from ..batch import Batch
 from ..batch_order.sample import seem_distinct, seem_new
 from ..giving_up import why_no_slot
-from ..listed import Listed
 from ..resize_log import Cause, Resize
-from ..slots import Outcome, StoreOptions, TableKind
+from ..slots import StoreOptions, TableKind
 from ..update.array_slots import ArraySlots
 from ..update.transaction import ArrayState, Transaction, way_back
 from .array import BucketArray, Saved
@@ -149,24 +148,6 @@ class BucketRemedy:
             return array.flag_added(batch) == added
         return True
 
-    def leave(self, store: Store, batch: Batch) -> bool:
-        if store.state.awaited or not store.design.moves_keys:  # which alone keeps pairs without a slot
-            return False
-        store.array.begin(batch, adopts=True)
-        return True
-
-    def launch(self, store: Store, batch: Batch, listed: Listed | None) -> Outcome:
-        outcome = store.state.array.update(
-            batch,
-            fresh=not (store.state.size or store.state.tombstones),
-            count_probes=store.options.counts_probes,
-            past_first=listed is not None and listed.past_first,
-            listed=listed,
-        )
-        if outcome.displaced:
-            self._gather_displaced(store, batch.stream)
-        return outcome
-
     # ---- keys without a slot
     def make_room(self, store: Store, update: Transaction[BucketArray], missing: int) -> None:
         """As `Remedy.make_room`: the displaced pairs get slots in the same array, or all pairs in another one."""
@@ -182,15 +163,6 @@ class BucketRemedy:
             self._rebuild_in_place(store, stream)
             update.tried += 1
 
-    def _gather_displaced(self, store: Store, stream: Any) -> None:
-        """Take the pairs that the last update displaced from the array's scratch memory."""
-        array = store.state.array
-        if array.displaced is not None:
-            pairs = array.displaced_pairs(stream)
-            if len(pairs.keys):
-                store.state = store.state._replace(displaced=pairs.with_others(store.state.displaced))
-            array.displaced = None
-
     def _place_displaced(self, store: Store, stream: Any) -> bool:
         """Place the displaced pairs in the array that displaced them, by other evictions; whether all have store."""
         array = store.state.array
@@ -201,7 +173,7 @@ class BucketRemedy:
                 return True
             left = pairs.where(flags == Flag.UNPLACED)
             store.state = store.state._replace(displaced=array.displaced_pairs(stream).with_others(left))
-            array.displaced = None
+            array.forget_displaced()
         return False
 
     def _insert_displaced(self, store: Store, array: BucketArray, stream: Any) -> npt.NDArray[np.uint8] | None:
@@ -281,7 +253,7 @@ class BucketRemedy:
         """As `Remedy.recover`: give slots to displaced pairs, and count all keys."""
         vouched = store.state.vouched
         store.state = store.state._replace(vouched=False)  # displaced pairs that have slots again are to be found there
-        self._gather_displaced(store, stream)
+        store.keep_displaced(stream)
         if not self._place_displaced(store, stream):
             wanted = store.slots
             if store.options.grows:

@@ -15,11 +15,11 @@ import numpy as np
 
 from ...runtime.abi import WINNERS, ChainBatch, ChainTable, Op
 from .. import policies
+from ..elements import DeviceList, Elements
 from ..hash_constants import MAX_BUCKETS, buckets_for, draw_constants
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
-from ..reports import KeptReport, read_report, zeroed_report
-from ..scratch import DeviceList, Elements
-from ..slots import MemoryUse, Outcome, TableKind
+from ..scratch import Outcome, ReportBuffer, zeroed_report
+from ..slots import MemoryUse, TableKind
 from ..snapshots import Snapshot
 from .element_lists import ElementLists, Piece
 from .ledger import Ledger
@@ -122,7 +122,7 @@ class ChainArray:
 
     def _allocate_counts(self, stream: Any) -> None:
         self.ledger = Ledger(self.engine, stream)
-        self._report = KeptReport(self.engine, stream)  # of kernels that are waited for
+        self._report = ReportBuffer(self.engine, stream)  # of kernels that are waited for
         self._lists = ElementLists(self.engine)
         self._batch = ChainBatch()
 
@@ -230,7 +230,7 @@ class ChainArray:
         report = zeroed_report(self.engine, stream)
         batch = ChainBatch(out_keys=out_keys, out_values=out_values, report=report.ptr, room=room)
         self._run_over_lists("scan", batch, stream)
-        return read_report(self.engine, report.ptr, stream).winners
+        return report.read(stream).winners
 
     def broken_buckets(self, stream: Any = None) -> int:
         """As `Slots.broken_buckets`."""
@@ -241,7 +241,7 @@ class ChainArray:
             table = ChainTable.from_buffer_copy(self.table)
             table.slots, table.buckets = at, hashed
             self.program.run("audit", table, ChainBatch(n=count, report=report.ptr), count, stream)
-        return read_report(self.engine, report.ptr, stream).mismatches
+        return report.read(stream).mismatches
 
     # ---- operations that change the chains, waited for. They allocate nothing.
     def take_over(self, other: ChainArray, stream: Any = None) -> Outcome:

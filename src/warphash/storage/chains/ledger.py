@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...runtime.abi import Report
 from ...runtime.engine import Engine
-from ..reports import KeptReport
+from ..scratch import Report, ReportBuffer
 
 __all__ = ["Ledger"]
 
@@ -30,7 +29,7 @@ class Ledger:
     """
 
     def __init__(self, engine: Engine, stream: Any = None) -> None:
-        self._report = KeptReport(engine, stream)
+        self._report = ReportBuffer(engine, stream)
         self.report = self._report.ptr
         self.known, self.is_open = _NOTHING, False
         self.restart(stream)

@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...designs.layout import SLAB_BYTES
-from ...runtime.abi import ChainTable, Report, SlabBatch
+from ...runtime.abi import ChainTable, SlabBatch
 from ...runtime.engine import Answer, Buffer, Engine
 from ...runtime.source import SLABS
-from ..reports import KeptReport
+from ..scratch import Report, ReportBuffer
 
 __all__ = ["BLOCK_UNITS", "MAX_BLOCKS", "MAX_SUPER_BLOCKS", "NO_SLAB", "SLAB_BYTES", "SlabPool"]
 
@@ -123,7 +123,7 @@ class SlabPool:
         self._answers: list[Answer] = []  # to be asked again
         self._engine = engine
         self._program = engine.program(SLABS)
-        self._report = KeptReport(engine, stream)
+        self._report = ReportBuffer(engine, stream)
         self._counts = engine.allocate(_COUNT_BYTES, stream)
         self._engine.fill(self._counts.ptr, 0, _COUNT_BYTES, stream)
         buffers, bases = self._allocate(super_blocks, stream) if super_blocks else ((), ())
@@ -135,7 +135,7 @@ class SlabPool:
         """A pool of the same units, free and taken, in memory of its own."""
         engine, twin = self._engine, copy.copy(self)
         twin._asked, twin._answers = deque(), []
-        twin._report = KeptReport(engine, stream)
+        twin._report = ReportBuffer(engine, stream)
         twin._counts = engine.allocate(_COUNT_BYTES, stream)
         buffers, bases = self._allocate(self.super_blocks, stream) if self.super_blocks else ((), ())
         twin.memory = PoolMemory(buffers, bases, twin._describe(bases, stream))

@@ -28,15 +28,16 @@ import numpy.typing as npt
 
 from ...designs.base import Design
 from ...errors import ParameterError, TableFull
-from ...runtime.abi import Flag, Op, Report
+from ...runtime.abi import Flag, Op
 from ...runtime.engine import Engine, KernelSpec
 from ...runtime.source import SLABS
 from .. import policies
 from ..batch import Batch, MixedBatch
+from ..elements import Elements, with_flags
 from ..estimate import estimate_new_keys
 from ..lookup import LAUNCH_ELEMENTS
 from ..resize_log import Cause, Resize
-from ..scratch import Elements, with_flags
+from ..scratch import Report
 from ..shielded import shielded
 from ..slots import MemoryUse, Recovery, StoreOptions, TableKind
 from ..snapshots import Snapshot
@@ -271,7 +272,8 @@ class ChainSlots:
         if self._has_room_for(n, stream):
             self._launch_inserts(launch, n, 0, stream)
             return
-        batch, _own_flags = with_flags(self.engine, batch)
+        if not batch.flags:
+            batch, _own_flags = with_flags(self.engine, batch)
         self.array.reserve_lists(stream)
         undo = self._undo_of(batch)
         try:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import numpy as np
-
-from ...runtime.abi import COUNT_WORDS, REPORT_WORDS, FirstsTable, NumberBatch, Report
+from ...runtime.abi import FirstsTable, NumberBatch
 from ...runtime.engine import Engine
 from ...runtime.source import GROUPS
 from ..estimate import estimate_distinct
+from ..scratch import ReportBuffer
 from ..selection import starts_of_flags
 
 __all__ = ["cells_for", "number"]
@@ -31,17 +30,16 @@ def number(engine: Engine, batch: NumberBatch, stream: Any) -> int:
     n, program = batch.n, engine.program(GROUPS)
     places, flags = engine.allocate(4 * n, stream), engine.allocate(n, stream)
     batch.places, batch.flags = places.ptr, flags.ptr
-    report = engine.allocate(8 * REPORT_WORDS, stream)
-    batch.report = report.ptr
+    report = ReportBuffer(engine, stream)
     most = cells_for(n)
     cells = min(most, cells_for(estimate_distinct(engine, batch.keys, batch.key_bytes, n, stream)))
     while True:
         held = engine.allocate(4 * cells, stream)
         engine.fill(held.ptr, 0xFF, held.nbytes, stream)
-        engine.fill(report.ptr, 0, report.nbytes, stream)
+        batch.report = report.reset(stream)
         table = FirstsTable(cells=held.ptr, cell_mask=cells - 1, salt=random.getrandbits(64))
         program.run("claim", table, batch, n, stream)
-        if not Report.of(engine.to_host(report.ptr, np.uint64, COUNT_WORDS, stream)).unplaced:
+        if not report.read(stream).unplaced:
             break
         # Too few cells; or, with the most there can be, an unlucky salt.
         cells = min(most, 4 * cells) if cells < most else 2 * cells

@@ -19,7 +19,7 @@ kernel that takes over the lines of another array.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
@@ -37,18 +37,17 @@ from ...runtime.abi import (
     Op,
     QuotientBatch,
     QuotientTable,
-    Report,
     TakeOverBatch,
 )
 from ...runtime.engine import Buffer, KernelSpec
 from .. import snapshots
 from ..batch import Batch
+from ..elements import DeviceList, Elements, pieces
 from ..hash_constants import buckets_for, draw_constants, inverse_of
 from ..listed import Listed
 from ..lookup import NO_FIELDS
-from ..reports import read_report, zeroed_report
-from ..scratch import DeviceList, Elements, pieces, starts_of
-from ..slots import MemoryUse, Outcome, TableKind
+from ..scratch import Outcome, Report, ReportBuffer, read_report, starts_of, zeroed_report
+from ..slots import MemoryUse, TableKind
 from ..snapshots import Snapshot
 from ..uninterrupted import uninterrupted
 from ..update.pairs import Pairs
@@ -110,8 +109,8 @@ class QuotientGeometry(NamedTuple):
     range_buckets: int
 
 
-def _launches(n: int, most: int, numbers: int) -> Iterator[tuple[int, int, int, int]]:
-    """Launches of up to ``most`` of ``n`` elements, as of `scratch.pieces`.
+def _launches(n: int, most: int, numbers: int) -> list[tuple[int, int, int, int]]:
+    """Launches of up to ``most`` of ``n`` elements, as of `elements.pieces`.
 
     Parameters
     ----------
@@ -119,8 +118,7 @@ def _launches(n: int, most: int, numbers: int) -> Iterator[tuple[int, int, int, 
         Address of the numbers (uint32) of listed elements, which count from the first element of the batch; 0 for the
         first ``n`` elements.
     """
-    for at in range(0, n, most):
-        yield 0 if numbers else at, min(most, n - at), numbers and numbers + 4 * at, 0
+    return [(0 if numbers else at, min(most, n - at), numbers and numbers + 4 * at, 0) for at in range(0, n, most)]
 
 
 @lru_cache(maxsize=64)
@@ -266,7 +264,7 @@ class QuotientArray:
         """As `Slots.scan`."""
         report = zeroed_report(self.engine, stream)
         self._scan(0, self.buckets, room, out_keys, out_values, report.ptr, stream)
-        return read_report(self.engine, report.ptr, stream).winners
+        return report.read(stream).winners
 
     def _scan(
         self, first: int, buckets: int, room: int, out_keys: int, out_values: int, report: int, stream: Any
@@ -282,7 +280,7 @@ class QuotientArray:
         """As `Slots.broken_buckets`: slots to which no search for their key comes, and counters in use."""
         report, n = zeroed_report(self.engine, stream), self.buckets
         self.program.run("audit", self.table, QuotientBatch(n=n, report=report.ptr), n, stream)
-        return read_report(self.engine, report.ptr, stream).mismatches
+        return report.read(stream).mismatches
 
     # ---- operations that change pairs
     def update(self, given: Batch, *, count_probes: bool = False, listed: Listed | None = None) -> Outcome:
@@ -343,6 +341,13 @@ class QuotientArray:
         batch = few.batch_of(given, listed, count_probes=count_probes, adopts=adopts, goes_on=goes_on)
         self._is_blank = self._is_new = False
         self.program.run_blocks("update_few", self.table, batch, 1, given.stream)
+
+    def leave(self, given: Batch, awaited: int) -> bool:
+        """As `LeavingArray.leave`, while there is room to adopt all elements under way."""
+        if awaited and awaited + given.n > MOST_AWAITED:
+            return False
+        self.begin(given, adopts=True, goes_on=awaited > 0)
+        return True
 
     def outcome(self, stream: Any = None) -> Outcome:
         """The outcome of the update that `begin` has launched, as of `FewUpdates.outcome`. Waits."""
@@ -458,11 +463,10 @@ class QuotientArray:
         *starts, end = starts_of((room * spec.word_bytes, room * spec.value_word_bytes))
         words = engine.allocate(end, stream)
         keys, values = words.ptr + starts[0], words.ptr + starts[1] if spec.value_word_bytes else 0
-        report, changed, unplaced = engine.allocate(8 * REPORT_WORDS, stream), 0, 0
+        report, changed, unplaced = ReportBuffer(engine, stream), 0, 0
         for at in range(0, other.buckets, buckets):
-            engine.fill(report.ptr, 0, report.nbytes, stream)
-            other._scan(at, buckets, room, keys, values, report.ptr, stream)
-            n = read_report(engine, report.ptr, stream).winners
+            other._scan(at, buckets, room, keys, values, report.reset(stream), stream)
+            n = report.read(stream).winners
             if n:
                 outcome = self.update(Batch(keys, values, n, stream=stream))
                 changed, unplaced = changed + outcome.changed, unplaced + outcome.unplaced
@@ -480,7 +484,7 @@ class QuotientArray:
         Parameters
         ----------
         launches
-            As of `scratch.pieces`.
+            As of `elements.pieces`.
         """
         engine, spec, batch, stream = self.engine, self.spec, buffers.batch, given.stream
         builds = self._is_blank and route.may_build(fields["erases"], fields["count_probes"])

@@ -11,8 +11,7 @@ from ...runtime.engine import Engine, KernelSpec
 from ..batch import Batch
 from ..listed import Listed
 from ..result_slot import ResultSlot
-from ..scratch import starts_of
-from ..slots import Outcome
+from ..scratch import Outcome, starts_of
 from ..update.pairs import Pairs
 
 __all__ = ["ADOPTED", "FewUpdates"]

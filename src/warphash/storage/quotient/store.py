@@ -20,11 +20,10 @@ from typing import Any
 from ...runtime.engine import KernelSpec
 from .. import policies
 from ..batch import Batch
-from ..listed import Listed
-from ..slots import Outcome, StoreOptions, TableKind
+from ..slots import StoreOptions, TableKind
 from ..update.array_slots import ArraySlots
 from ..update.transaction import ArrayState, Transaction, way_back
-from .array import MOST_AWAITED, QuotientArray
+from .array import QuotientArray
 
 __all__ = ["make_store", "more_programs"]
 
@@ -63,16 +62,6 @@ class QuotientRemedy:
         array.clear(batch.stream)
         return None
 
-    def leave(self, store: Store, batch: Batch) -> bool:
-        awaited = store.state.awaited
-        if awaited and awaited + batch.n > MOST_AWAITED:
-            return False
-        store.array.begin(batch, adopts=True, goes_on=awaited > 0)
-        return True
-
-    def launch(self, store: Store, batch: Batch, listed: Listed | None) -> Outcome:
-        return store.state.array.update(batch, count_probes=store.options.counts_probes, listed=listed)
-
     def make_room(self, store: Store, update: Transaction[QuotientArray], missing: int) -> None:
         store.move_for(update, missing, store.slots)
 
@@ -95,5 +84,5 @@ class QuotientRemedy:
         adopted = store.state.displaced
         if adopted is not None and len(adopted.keys):  # some may have slots already
             update, _memory = adopted.batch(store.engine, stream)
-            Transaction(store, update, None, self.launch).complete()
+            Transaction(store, update, None).complete()
         store.state = store.state._replace(displaced=None)

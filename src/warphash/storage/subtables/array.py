@@ -36,10 +36,10 @@ from ...runtime.abi import (
 from ...runtime.engine import Buffer
 from .. import policies
 from ..batch import Batch
+from ..elements import Elements, pieces
 from ..hash_constants import draw_constants, range_of
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS, launch_find
-from ..reports import read_report, zeroed_report
-from ..scratch import Allocate, Elements, Scratch, pieces
+from ..scratch import Allocate, Scratch, zeroed_report
 from ..slots import MemoryUse, SubtableFigures, TableKind
 from .account import Account
 from .coordination import program_of
@@ -297,15 +297,14 @@ class SubtableArray:
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
         """Copy up to ``room`` pairs out, in no particular order; how many there are. Waits."""
         report = zeroed_report(self.engine, stream)
+        batch = SubtableBatch(out_keys=out_keys, out_values=out_values)
         for number, subtable in self.current.numbered:
-            self._scan(number, subtable, SubtableBatch(out_keys=out_keys, out_values=out_values), room, report, stream)
-        return read_report(self.engine, report.ptr, stream).winners
+            self._scan(number, subtable, batch, room, report.ptr, stream)
+        return report.read(stream).winners
 
-    def _scan(
-        self, number: int, subtable: Subtable, batch: SubtableBatch, room: int, report: Buffer, stream: Any
-    ) -> None:
+    def _scan(self, number: int, subtable: Subtable, batch: SubtableBatch, room: int, report: int, stream: Any) -> None:
         batch.n, batch.subtable = subtable.buckets * self.spec.slots_per_bucket, number
-        batch.report, batch.room = report.ptr, room
+        batch.report, batch.room = report, room
         self.program.run("scan", self.table, batch, batch.n, stream)
 
     def count_slots(self, stream: Any = None) -> int:
@@ -313,8 +312,8 @@ class SubtableArray:
         keys = []
         for number, subtable in self.current.numbered:
             self.workspace.zero_report(stream)
-            self._scan(number, subtable, SubtableBatch(), 0, self.workspace.report, stream)
-            keys.append(read_report(self.engine, self.workspace.report.ptr, stream).winners)
+            self._scan(number, subtable, SubtableBatch(), 0, self.workspace.report.ptr, stream)
+            keys.append(self.workspace.report.read(stream).winners)
         self.keys = tuple(keys[:-1])
         return sum(keys)
 
@@ -324,7 +323,7 @@ class SubtableArray:
         for number, subtable in self.current.numbered:
             batch = SubtableBatch(n=subtable.buckets, report=report.ptr, subtable=number)
             self.program.run("audit", self.table, batch, batch.n, stream)
-        return read_report(self.engine, report.ptr, stream).mismatches
+        return report.read(stream).mismatches
 
     # ---- keys come and go
     def begin_move(
@@ -542,7 +541,7 @@ class SubtableArray:
         """All residuals of a halving that was interrupted, also those that `halve` has placed; none before `halve`."""
         if any(subtable.memory is halving.old.memory for subtable in self.current.subtables):
             return DisplacedPairs.none(self.spec.word_bytes, self.spec.value_bytes)
-        n = read_report(self.engine, self.workspace.report.ptr, stream).leftover
+        n = self.workspace.report.read(stream).leftover
         listed = self.engine.to_host(halving.residuals.ptr, np.uint32, n, stream)
         return self._rows(halving.old, listed, stream)
 

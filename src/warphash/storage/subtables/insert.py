@@ -16,16 +16,13 @@ from ...runtime.abi import (
     COUNT_WORDS,
     DISPLACED_CAPACITY,
     LEFTOVER,
-    REPORT_WORDS,
     WINNERS,
-    Report,
     SubtableBatch,
     SubtableTable,
 )
 from ...runtime.engine import Buffer, Engine, KernelSpec, Program
-from ..reports import read_report
-from ..scratch import Allocate, Scratch, Workbench, pieces
-from ..slots import Outcome
+from ..elements import pieces
+from ..scratch import Allocate, Outcome, Report, ReportBuffer, Scratch, Workbench, read_report
 from .displaced import DisplacedPairs
 
 __all__ = ["Insert", "Piece", "Workspace"]
@@ -53,7 +50,7 @@ class Workspace:
 
     def __init__(self, engine: Engine, program: Program, slot_bytes: int, stream: Any = None) -> None:
         self._engine, self._program = engine, program
-        self.report = engine.allocate(8 * REPORT_WORDS, stream)
+        self.report = ReportBuffer(engine, stream)
         self._answer = engine.answer(COUNT_WORDS)
         self.workbench = Workbench(engine, SubtableBatch, slot_bytes)
         self._counted = True  # the report is not zero
@@ -75,7 +72,7 @@ class Workspace:
     def zero_report(self, stream: Any) -> None:
         """Zero the report, if it is not zero. The caller launches a kernel that counts."""
         if self._counted:
-            self._engine.fill(self.report.ptr, 0, self.report.nbytes, stream)
+            self.report.reset(stream)
         self._counted = True
 
     def expect_the_worst(self) -> None:

@@ -58,13 +58,14 @@ from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import policies
 from ..batch import COMBINING, Batch
 from ..batch_order.ordering import Copies, in_parts, parts_for
+from ..elements import Elements, with_flags
 from ..estimate import estimate_new_keys
 from ..giving_up import not_placed_anew, slots_to_try, why_no_slot
 from ..lookup import NO_FIELDS
 from ..resize_log import Cause, Resize
-from ..scratch import Allocate, Elements, Scratch, with_flags
+from ..scratch import Allocate, Outcome, Scratch
 from ..shielded import shielded
-from ..slots import MemoryUse, Outcome, Recovery, StoreOptions, TableKind
+from ..slots import MemoryUse, Recovery, StoreOptions, TableKind
 from .array import SETTLED, SETTLED_UNIQUE, Halving, SubtableArray, sizes_for
 from .coordination import by_warps
 from .displaced import DisplacedPairs
@@ -538,8 +539,8 @@ class SubtableSlots:
 
     def _place(self, piece: Piece, insert: Insert, update: _Update) -> None:
         """Add the keys that ``insert`` has not settled."""
-        insert.place()
         first_seed = self.array.seed
+        insert.place()
         for attempt in count(1):
             outcome = insert.outcome()
             self._record(outcome)

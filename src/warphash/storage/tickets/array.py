@@ -25,12 +25,12 @@ from ...runtime.engine import Buffer, Program
 from ...runtime.memory import bytes_at
 from .. import snapshots
 from ..batch import COMBINING, Batch, MixedBatch
+from ..elements import CLAIMED_ELEMENTS, Elements, pieces
 from ..hash_constants import buckets_for, draw_constants
 from ..listed import Listed
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
-from ..reports import KeptReport, read_report, zeroed_report
-from ..scratch import CLAIMED_ELEMENTS, Elements, Workbench, pieces
-from ..slots import MemoryUse, Outcome, TableKind
+from ..scratch import Outcome, ReportBuffer, Workbench, zeroed_report
+from ..slots import MemoryUse, TableKind
 from ..snapshots import Snapshot
 from .lanes import Lanes, lanes_of
 from .primes import next_prime
@@ -131,7 +131,7 @@ class TicketArray:
         if self._sweep:
             self._lanes = Lanes(self._sweep, self._sweep, 0.0)
         self.program = self._lanes.below
-        self._report = KeptReport(engine, stream)
+        self._report = ReportBuffer(engine, stream)
         self._workbench = Workbench(engine, TicketBatch, 0)
         self._random = random.Random(seed)
         self.table = TicketTable(
@@ -358,7 +358,7 @@ class TicketArray:
         for at in range(0, self.slots, _PIECE_SLOTS):
             n = min(_PIECE_SLOTS, self.slots - at)
             self._scan_piece(at, n, room, out_keys, out_values, report.ptr, stream)
-        return read_report(self.engine, report.ptr, stream).winners
+        return report.read(stream).winners
 
     def _scan_piece(self, at: int, n: int, room: int, out_keys: int, out_values: int, report: int, stream: Any) -> None:
         """Copy the pairs of ``n`` slots out, behind those that the report counts. ``at`` begins words of the boards."""
@@ -376,7 +376,7 @@ class TicketArray:
         """As `Slots.broken_buckets`: tickets that disagree with their slots."""
         report = zeroed_report(self.engine, stream)
         self.program.run("audit", self.table, TicketBatch(n=self.slots, report=report.ptr), self.slots, stream)
-        return read_report(self.engine, report.ptr, stream).mismatches
+        return report.read(stream).mismatches
 
     # ---- operations that change pairs
     def is_one_launch(self, n: int) -> bool:
@@ -387,7 +387,7 @@ class TicketArray:
         self,
         given: Batch,
         *,
-        size: int,
+        size: int = 0,
         new_share: float = 1.0,
         count_probes: bool = False,
         listed: Listed | None = None,
@@ -438,8 +438,7 @@ class TicketArray:
                         self._workbench.restart(scratch, stream, LISTS_BYTES)
                     self._place_distinct(program, batch, stream)
                 at += batch.n
-        report = read_report(self.engine, scratch.report.ptr, stream)
-        return Outcome(report.changed, 0, report.unplaced, report.probes)
+        return self._workbench.outcome(scratch, stream)
 
     def _prepared(self, n: int, stream: Any) -> AbstractContextManager[None]:
         """The memory that launches of up to ``n`` elements of an update need."""
@@ -493,7 +492,7 @@ class TicketArray:
         for at in range(0, other.slots, piece):
             report = zeroed_report(engine, stream)
             other._scan_piece(at, min(piece, other.slots - at), piece, keys.ptr, values.ptr, report.ptr, stream)
-            found = read_report(engine, report.ptr, stream).winners
+            found = report.read(stream).winners
             outcome = self.update(Batch(keys.ptr, values.ptr, found, unique=True, stream=stream), size=placed)
             placed, unplaced = placed + outcome.changed, unplaced + outcome.unplaced
         return Outcome(placed, 0, unplaced, 0)

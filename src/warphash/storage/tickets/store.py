@@ -21,11 +21,12 @@ from ...runtime.abi import Flag, Op
 from ...runtime.engine import KernelSpec
 from .. import policies
 from ..batch import Batch, MixedBatch
+from ..elements import flags_at
 from ..giving_up import does_not_fit
 from ..listed import Listed, list_unplaced
 from ..resize_log import Cause
-from ..scratch import flags_at
-from ..slots import Outcome, StoreOptions, TableKind
+from ..scratch import Outcome
+from ..slots import StoreOptions, TableKind
 from ..update.array_slots import ArraySlots, Remedy
 from ..update.transaction import ArrayState, Transaction, Undo
 from .array import TicketArray
@@ -68,9 +69,6 @@ class TicketRemedy:
     def build(self, store: ArraySlots[TicketArray], batch: Batch, more_slots: int | None) -> None:
         return None  # every insert looks for its key
 
-    def leave(self, store: ArraySlots[TicketArray], batch: Batch) -> bool:
-        return False  # no update is one launch
-
     def way_back(self, store: ArraySlots[TicketArray], batch: Batch) -> Undo[TicketArray] | None:
         """The way back, for a batch that has more elements than slots are free.
 
@@ -84,13 +82,6 @@ class TicketRemedy:
         if not (state.size or kept):
             return Undo(state, None)
         return Undo(state, array.snapshot(changes, stream)._replace(images=images))
-
-    def launch(self, store: ArraySlots[TicketArray], batch: Batch, listed: Listed | None) -> Outcome:
-        new_share = 1.0 if batch.unique else store.new_share
-        counts = store.options.counts_probes
-        return store.state.array.update(
-            batch, size=store.state.size, new_share=new_share, count_probes=counts, listed=listed
-        )
 
     def make_room(self, store: ArraySlots[TicketArray], update: Transaction[TicketArray], missing: int) -> None:
         """As `Remedy.make_room`: a larger array, or one in which the emptied slots of a file are free."""
@@ -115,6 +106,11 @@ class TicketSlots(ArraySlots[TicketArray]):
     ) -> None:
         super().__init__(array, options, remedy, stream)
         self._committed: ArrayState[TicketArray] | None = None
+
+    def launch(self, batch: Batch, listed: Listed | None) -> Outcome:
+        """As `UpdatedSlots.launch`; the array also learns how full the batch is likely to make the table."""
+        state, new_share, counts = self.state, 1.0 if batch.unique else self.new_share, self.options.counts_probes
+        return state.array.update(batch, size=state.size, new_share=new_share, count_probes=counts, listed=listed)
 
     def clear(self, stream: Any = None) -> None:
         self.check_process()

@@ -29,8 +29,8 @@ from ...runtime.devices import engine_for
 from ...runtime.engine import Engine
 from ..batch import Batch, MixedBatch
 from ..bounded.bound import Bound
+from ..elements import flags_at
 from ..make import make_storage as make_tier
-from ..scratch import flags_at
 from ..slots import MemoryUse, StoreOptions, resting
 from .cache import Cache
 from .home import Home

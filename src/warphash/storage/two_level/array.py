@@ -25,13 +25,13 @@ from ...runtime.engine import Buffer
 from .. import snapshots
 from ..batch import COMBINING, Batch
 from ..batch_order.sample import Samples
+from ..elements import CLAIMED_ELEMENTS, Elements, pieces
 from ..hash_constants import draw_constants
 from ..listed import Listed
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
 from ..policies import range_slots_for
-from ..reports import KeptReport, read_report, zeroed_report
-from ..scratch import CLAIMED_ELEMENTS, Elements, Workbench, pieces
-from ..slots import MemoryUse, Outcome, TableKind
+from ..scratch import Outcome, ReportBuffer, Workbench, zeroed_report
+from ..slots import MemoryUse, TableKind
 from ..snapshots import Snapshot
 
 __all__ = ["MOST_RANGE_SLOTS", "Saved", "TwoLevelArray"]
@@ -110,7 +110,7 @@ class TwoLevelArray:
         self._directory_bytes = _ENTRY.itemsize * self.buckets
         self._directory = engine.allocate(self._directory_bytes + 4 * self.buckets + 64, stream)
         self.program = engine.program(spec)
-        self._report = KeptReport(engine, stream)
+        self._report = ReportBuffer(engine, stream)
         self._workbench = Workbench(engine, TwoLevelBatch, 0)
         self._random = random.Random(seed)
         reserved = self._directory.ptr
@@ -222,7 +222,7 @@ class TwoLevelArray:
             table.slots, table.buckets = slots, keys
             batch = TwoLevelBatch(n=n, out_keys=out_keys, out_values=out_values, report=report.ptr, room=room)
             self.program.run("scan", table, batch, n, stream)
-        return read_report(self.engine, report.ptr, stream).winners
+        return report.read(stream).winners
 
     def _pieces(self) -> list[tuple[int, int, int]]:
         """All slots: the address of some in a row, how many they are, and how many of these are no reserved ones."""
@@ -233,7 +233,7 @@ class TwoLevelArray:
         """As `Slots.broken_buckets`: slots to which no search for their key comes."""
         report, n = zeroed_report(self.engine, stream), self.buckets + _RESERVED_SLOTS
         self.program.run("audit", self.table, TwoLevelBatch(n=n, report=report.ptr), n, stream)
-        return read_report(self.engine, report.ptr, stream).mismatches
+        return report.read(stream).mismatches
 
     # ---- operations that change pairs
     def is_one_launch(self, n: int) -> bool:
@@ -274,8 +274,7 @@ class TwoLevelArray:
             if at:
                 self._workbench.restart(scratch, stream, LISTS_BYTES)
             self._place(batch, given.unique, stream)
-        report = read_report(engine, scratch.report.ptr, stream)
-        return Outcome(report.changed, 0, report.unplaced, report.probes)
+        return self._workbench.outcome(scratch, stream)
 
     def _place(self, batch: TwoLevelBatch, unique: bool, stream: Any) -> None:
         """Launch the kernels of a piece."""

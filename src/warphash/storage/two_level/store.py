@@ -21,8 +21,8 @@ from ...runtime.abi import Flag
 from .. import policies
 from ..batch import Batch
 from ..batch_order import hot_keys
-from ..listed import Listed
-from ..slots import Outcome, StoreOptions, TableKind
+from ..scratch import Outcome
+from ..slots import StoreOptions, TableKind
 from ..update.array_slots import ArraySlots
 from ..update.transaction import ArrayState, Transaction, way_back
 from .array import TwoLevelArray
@@ -70,12 +70,6 @@ class TwoLevelRemedy:
             store.engine.fill(batch.flags, Flag.CHANGED, n, stream)
         array.cleared = True
         return array, outcome.changed
-
-    def leave(self, store: Store, batch: Batch) -> bool:
-        return False  # no update is one launch
-
-    def launch(self, store: Store, batch: Batch, listed: Listed | None) -> Outcome:
-        return store.state.array.update(batch, count_probes=store.options.counts_probes, listed=listed)
 
     def make_room(self, store: Store, update: Transaction[TwoLevelArray], missing: int) -> None:
         """As `Remedy.make_room`: larger ranges for the buckets of the missing elements, or another array."""

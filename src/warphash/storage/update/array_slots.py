@@ -37,13 +37,15 @@ from ...runtime.engine import KernelSpec
 from .. import policies
 from ..batch import COMBINING, Batch
 from ..batch_order.ordering import in_parts
+from ..elements import Elements, with_flags
 from ..estimate import estimate_new_keys
 from ..giving_up import does_not_fit, not_placed_anew, slots_to_try
 from ..listed import Listed
 from ..lookup import Searchable
 from ..resize_log import Cause, Resize
-from ..scratch import Elements, with_flags
-from ..slots import MemoryUse, Outcome, Recovery, StoreOptions, resting
+from ..scratch import Outcome
+from ..slots import MemoryUse, Recovery, StoreOptions, resting
+from .pairs import Pairs
 from .sizes import Growth
 from .transaction import LISTED_BYTES, Array, ArrayState, Transaction, Undo, erase, may_fail
 
@@ -80,11 +82,58 @@ class SlotArray(Array, Searchable, Protocol):
     def forget(self, stream: Any = None) -> None:
         """Forget all pairs. The array is not cleared by that, if a build can take it so."""
 
+    def update(self, given: Batch, *, count_probes: bool = False, listed: Listed | None = None) -> Outcome:
+        """Add the keys that are absent; apply the batch's operation to the values of the others. Waits.
+
+        Parameters
+        ----------
+        listed
+            Elements to take part; all of them if None.
+
+        Raises
+        ------
+        MemoryError
+            Before a kernel is launched.
+        """
+
     def is_one_launch(self, n: int) -> bool:
         """Whether an update of ``n`` elements is one launch: nothing can stop it half way."""
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int: ...
     def broken_buckets(self, stream: Any = None) -> int: ...
+
+
+class LeavingArray(Protocol):
+    """An array that has updates of one launch."""
+
+    def leave(self, given: Batch, awaited: int) -> bool:
+        """Launch a batch that is one launch, and do not wait: whether that is done.
+
+        Parameters
+        ----------
+        given
+            With room for its flags. It combines no values.
+        awaited
+            Elements of the batches that are under way.
+
+        Raises
+        ------
+        MemoryError
+            Before the kernel is launched.
+        """
+
+    def outcome(self, stream: Any = None) -> Outcome:
+        """What became of the batches that were left. Waits."""
+
+
+class DisplacingArray(Protocol):
+    """An array that has updates which displace pairs."""
+
+    def displaced_pairs(self, stream: Any = None) -> Pairs:
+        """The pairs that the last update left without a slot. They stay there until `forget_displaced`. Waits."""
+
+    def forget_displaced(self) -> None:
+        """Forget where the last update left pairs without a slot: somebody else has them."""
 
 
 A = TypeVar("A", bound=SlotArray)
@@ -124,20 +173,8 @@ class Remedy(Protocol[A]):
             As if it is not done.
         """
 
-    def leave(self, store: ArraySlots[A], batch: Batch) -> bool:
-        """Launch a batch that is one launch, behind those under way, and do not wait: whether that is done.
-
-        Raises
-        ------
-        MemoryError
-            Before the kernel is launched.
-        """
-
     def way_back(self, store: ArraySlots[A], batch: Batch) -> Undo[A] | None:
         """The way back to the table before a batch that may fail by its size; None for any other batch."""
-
-    def launch(self, store: ArraySlots[A], batch: Batch, listed: Listed | None) -> Outcome:
-        """As `transaction.Launch`."""
 
     def make_room(self, store: ArraySlots[A], update: Transaction[A], missing: int) -> None:
         """As `UpdatedSlots.make_room`: in place, or by `ArraySlots.move_for`."""
@@ -340,11 +377,12 @@ class ArraySlots(Generic[A]):
         if batch.op in COMBINING or not self.state.array.is_one_launch(batch.n):
             return False
         state, step = self.state, self.recovery.step
-        batch, _own_flags = with_flags(self.engine, batch)
+        if not batch.flags:
+            batch, _own_flags = with_flags(self.engine, batch)
         self.recovery.step = self._recover_later
         left = False
         try:
-            left = self.remedy.leave(self, batch)
+            left = cast(LeavingArray, state.array).leave(batch, state.awaited)
         except MemoryError:  # before the kernel was launched
             self.recovery.step = step
             raise
@@ -365,10 +403,11 @@ class ArraySlots(Generic[A]):
             copies = in_parts(array, batch)
         if copies:
             batch = copies.batch
-        batch, _own_flags = with_flags(self.engine, batch)
-        undo, launch = self.remedy.way_back(self, batch), self.remedy.launch
+        if not batch.flags:
+            batch, _own_flags = with_flags(self.engine, batch)
+        undo = self.remedy.way_back(self, batch)
         at_once = batch.op in COMBINING and array.is_one_launch(batch.n)
-        update = Transaction(self, batch, undo, launch, counts_probes=counts, at_once=at_once)
+        update = Transaction(self, batch, undo, counts_probes=counts, at_once=at_once)
         two_rounds = copies is not None and self.design.has_two_rounds(self.parameters)
         try:
             update.do(partial(self._settle, update) if two_rounds else None)
@@ -381,6 +420,21 @@ class ArraySlots(Generic[A]):
             copies.flag(batch.flags, added)
         self.new_share = added / batch.n
         self._keep_in_bounds(batch.stream)
+
+    def launch(self, batch: Batch, listed: Listed | None) -> Outcome:
+        """As `UpdatedSlots.launch`."""
+        outcome = self.state.array.update(batch, count_probes=self.options.counts_probes, listed=listed)
+        if outcome.displaced:
+            self.keep_displaced(batch.stream)
+        return outcome
+
+    def keep_displaced(self, stream: Any) -> None:
+        """Take the pairs that the last update displaced, if any, out of the scratch memory of the array."""
+        array = cast(DisplacingArray, self.state.array)
+        pairs = array.displaced_pairs(stream)
+        if len(pairs.keys):
+            self.state = self.state._replace(displaced=pairs.with_others(self.state.displaced))
+        array.forget_displaced()
 
     def _settle(self, update: Transaction[A]) -> Listed | None:
         """Do the first round of a batch that goes in two; what is left for the second."""
@@ -527,7 +581,7 @@ class ArraySlots(Generic[A]):
     def _end(self, stream: Any) -> None:
         """Count the keys of the batches that were left. With displaced pairs, the recovery stays noted. Waits."""
         state = self.state
-        outcome: Outcome = cast(Any, state.array).outcome(stream)
+        outcome = cast(LeavingArray, state.array).outcome(stream)
         self.state = state._replace(size=state.size + outcome.changed, awaited=0)
         self.new_share = outcome.changed / state.awaited
         if outcome.complete:

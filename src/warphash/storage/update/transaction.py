@@ -34,16 +34,16 @@ from ...errors import TableFull
 from ...runtime.abi import Flag, Op
 from ...runtime.engine import Buffer, Engine
 from ..batch import COMBINING, Batch
+from ..elements import Elements
 from ..listed import Listed, list_unplaced
-from ..scratch import Elements
+from ..scratch import Outcome
 from ..shielded import shielded
-from ..slots import Outcome, Recovery
+from ..slots import Recovery
 from .pairs import Pairs
 
 __all__ = [
     "LISTED_BYTES",
     "ArrayState",
-    "Launch",
     "Transaction",
     "Undo",
     "UpdatedSlots",
@@ -137,6 +137,17 @@ class UpdatedSlots(Protocol[A]):
     inserted: int
 
     def finish(self, stream: Any = None) -> None: ...
+    def launch(self, batch: Batch, listed: Listed | None) -> Outcome:
+        """Launch the kernels of a batch for the elements in a list, or for all. Waits.
+
+        Pairs that are left without a slot become `ArrayState.displaced`.
+
+        Raises
+        ------
+        MemoryError
+            Before the first kernel.
+        """
+
     def make_room(self, update: Transaction[A], missing: int) -> None:
         """Give the missing elements of a batch a better chance, and displaced pairs slots.
 
@@ -150,11 +161,6 @@ class UpdatedSlots(Protocol[A]):
         """Make the table whole after an update without a way back."""
 
 
-Launch = Callable[[Any, Batch, Listed | None], Outcome]
-"""Given a store, launches the kernels of a batch for the elements in a list, or for all. Pairs that are left without a
-slot become `ArrayState.displaced`."""
-
-
 class Transaction(Generic[A]):
     """An update on its way. Its caller holds the table's lock, and has prepared what the batch can need.
 
@@ -164,8 +170,6 @@ class Transaction(Generic[A]):
         With room for its flags.
     undo
         The way back, if the batch may fail by its size.
-    launch
-        Waits, and raises `MemoryError` before its first kernel alone.
     counts_probes
         The store counts what updates read.
     at_once
@@ -184,7 +188,6 @@ class Transaction(Generic[A]):
     __slots__ = (
         "_counts_probes",
         "_ends_sums",
-        "_launch",
         "_store",
         "attempts",
         "batch",
@@ -199,14 +202,13 @@ class Transaction(Generic[A]):
         store: UpdatedSlots[A],
         batch: Batch,
         undo: Undo[A] | None,
-        launch: Launch,
         *,
         counts_probes: bool = False,
         at_once: bool = False,
     ) -> None:
         self.batch, self.undo = batch, undo
         self.launched, self.attempts, self.tried, self.n_displaced = False, 0, 1, 0
-        self._store, self._launch, self._counts_probes = store, launch, counts_probes
+        self._store, self._counts_probes = store, counts_probes
         self._ends_sums = batch.op in COMBINING and undo is None and not at_once
 
     def do(self, begin: Callable[[], Listed | None] | None = None) -> None:
@@ -252,7 +254,7 @@ class Transaction(Generic[A]):
         """
         store, batch = self._store, self.batch
         while True:
-            changed, self.n_displaced, unplaced, probes = self._launch(store, batch, listed)
+            changed, self.n_displaced, unplaced, probes = store.launch(batch, listed)
             self.launched, self.attempts = True, self.attempts + 1
             array, size, tombstones, vouched, _, displaced = store.state
             store.state = ArrayState(array, size + changed, tombstones, vouched or batch.unique, 0, displaced)

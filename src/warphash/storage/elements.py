@@ -1,0 +1,71 @@
+"""Elements of a batch: which of them take part, how they are cut into launches, and room for their flags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..runtime.abi import WINNERS
+from ..runtime.engine import Buffer, Engine
+from .batch import Batch
+
+__all__ = ["CLAIMED_ELEMENTS", "DeviceList", "Elements", "Pieces", "flags_at", "pieces", "with_flags"]
+
+Pieces = Iterable[tuple[int, int, int, int]]
+
+
+class DeviceList(NamedTuple):
+    """Elements that a kernel has listed: the address of their numbers, uint32, and of the report with their count."""
+
+    indices: int
+    report: int
+
+
+Elements = npt.NDArray[np.int64] | DeviceList | None
+"""Elements of a batch to take part, ascending if they are on the host; all of them if None."""
+
+CLAIMED_ELEMENTS = 1 << 22
+"""Elements settled, claimed and placed together: the claims of so many stay in the second-level cache of a GPU."""
+
+
+def flags_at(engine: Engine, given: int, n: int, stream: Any) -> tuple[int, Buffer | None]:
+    """Address of room for a flag of each element, the caller's or, where it gave none, ours; and what keeps ours."""
+    if given:
+        return given, None
+    held = engine.allocate(max(1, n), stream)
+    return held.ptr, held
+
+
+def with_flags(engine: Engine, batch: Batch) -> tuple[Batch, Buffer]:
+    """A batch for whose flags nobody asks, with room for them; and what keeps that room."""
+    held = engine.allocate(max(1, batch.n), batch.stream)
+    return batch._replace(flags=held.ptr), held
+
+
+def pieces(engine: Engine, n: int, piece: int, only: npt.NDArray[np.int64] | DeviceList | None, stream: Any) -> Pieces:
+    """Launches: first element, number of elements, addresses of an index list and its length (0: all in order)."""
+    if isinstance(only, DeviceList):
+        return ((0, n, only.indices, only.report + WINNERS),)
+    if only is None and n <= piece:
+        return ((0, n, 0, 0),)
+    return _cut(engine, n, piece, only, stream)
+
+
+def _cut(
+    engine: Engine, n: int, piece: int, only: npt.NDArray[np.int64] | None, stream: Any
+) -> Iterator[tuple[int, int, int, int]]:
+    for at in range(0, n, max(piece, 1)):
+        count = min(piece, n - at)
+        if only is None:
+            yield at, count, 0, 0
+            continue
+        here = only[np.searchsorted(only, at) : np.searchsorted(only, at + count)] - at
+        if len(here):
+            words = np.empty(2 + len(here), np.uint32)  # the length, in 64 bits, then the list
+            words[:2] = np.array([len(here)], np.uint64).view(np.uint32)
+            words[2:] = here
+            held = engine.from_host(words, stream)
+            yield at, len(here), held.ptr + 8, held.ptr
