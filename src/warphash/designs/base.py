@@ -20,10 +20,10 @@ ALL_VERBS = frozenset(
 )
 """The public verbs of every design."""
 
-GROUP_VERBS = ALL_VERBS | {"count", "find_all", "erase_all"}
+GROUP_VERBS = ALL_VERBS | {"count", "find_all", "erase_all", "flush"}
 """Those of a `MultiMap` that keeps the values of a key in a group, behind a table of any design."""
 
-LIST_VERBS = GROUP_VERBS | {"execute", "flush"}
+LIST_VERBS = GROUP_VERBS | {"execute"}
 """Those of a design whose buckets are lists. A `MultiMap` of the design keeps its pairs there."""
 
 

@@ -31,11 +31,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import TableFull, UnsupportedVerb
-from ...runtime.abi import COUNT_WORDS, REPORT_WORDS, Flag, ListBatch, Op, Report, kind_of
+from ...runtime.abi import Flag, ListBatch, Op, kind_of
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import VALUE_LISTS
 from ..batch import Batch, MixedBatch
 from ..rows import Rows
+from ..scratch import zeroed_report
 from ..selection import offsets_of_counts, select
 from ..slots import MemoryUse, Recovery, resting
 from .grouped_slots import GroupedSlots
@@ -320,12 +321,11 @@ class GroupedRows:
         self._begin(stream)
         engine = self.engine
         numbers, found = self._found(keys, n, stream)
-        report = engine.allocate(8 * REPORT_WORDS, stream)
-        engine.fill(report.ptr, 0, report.nbytes, stream)
+        report = zeroed_report(engine, stream)
         batch = ListBatch(n=n, numbers=numbers.ptr, flags=found.ptr, report=report.ptr, **out)
         self.recovery.step = resting(GroupedRows._restore, self)
         self._launch(entry, batch, stream)
-        erased = Report.of(engine.to_host(report.ptr, np.uint64, COUNT_WORDS, stream)).erased
+        erased = report.read(stream).erased
         index, lists = self._state
         self._state = _State(index, lists._replace(size=lists.size - erased))
         self.recovery.step = None
@@ -394,6 +394,14 @@ class GroupedRows:
         self._launch("relist", relisted, stream, lists)
         lists = lists._replace(groups=held.n, segments=held.n, size=held.total, held=held.total)
         return _State(index, lists._replace(used=held.total * self.value_bytes))
+
+    def pack(self, stream: Any) -> int:
+        """Bring the values of each key together, and drop erased ones; how many segments fewer there are."""
+        self._begin(stream)
+        segments = self.lists.segments
+        if self.lists.held > self.lists.size or segments > self.lists.groups:
+            self.rebuild(self._capacity, stream)
+        return segments - self.lists.segments
 
     def _rebuild_if_due(self, stream: Any) -> None:
         """Rebuild a table of many short segments, once it has twice the pairs; or of many erased values."""

@@ -71,6 +71,10 @@ class GroupedSlots:
         self._rows.recovery.run(self.engine, stream)
         self._keys.finish(stream)
 
+    def pack(self, stream: Any = None) -> int:
+        """Bring the values of each key together, and drop erased ones; how many segments fewer there are."""
+        return self._rows.pack(stream)
+
     def memory_use(self) -> MemoryUse:
         return self._rows.memory_use()
 
