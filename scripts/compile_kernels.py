@@ -71,6 +71,7 @@ def specs() -> Iterator[KernelSpec]:
     yield source.AGGREGATES
     yield source.SKETCH
     yield source.GROUPS
+    yield source.VALUE_LISTS
     yield CEILING
     yield LOOKUPS
     yield source.SLABS

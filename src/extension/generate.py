@@ -22,6 +22,7 @@ PLAIN_HEADERS = {
     "slabs": "chains/slabs.cuh",
     "strings": "strings/cpu/strings.cuh",
     "groups": "groups/cpu/entries.cuh",
+    "value_lists": "groups/cpu/list_entries.cuh",
 }
 """Of the kernels that no design changes. Those of the laboratory are compiled when a benchmark asks for them
 (``runtime/cpu.py``)."""

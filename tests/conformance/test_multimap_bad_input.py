@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.cases import design_names, list_designs
+from support.cases import design_names, list_designs, multi_designs
 from support.multi_model import MultiModel
 from warphash import DtypeError, MultiMap, ParameterError, ShapeError
 
@@ -15,20 +15,41 @@ from warphash import DtypeError, MultiMap, ParameterError, ShapeError
 def test_types_that_are_too_wide() -> None:
     for key, value in (("S9", "u4"), ("u4", "S9"), (("i4", (3,)), "u4"), ("u4", ("f4", (3,))), ("V12", "V3")):
         with pytest.raises(DtypeError, match="at most 8 bytes"):
-            MultiMap(key, value, device="cpu")
+            MultiMap(key, value, design="slab", device="cpu")
         keys, values = (np.zeros((2, *np.dtype(t).shape), np.dtype(t).base) for t in (key, value))
         with pytest.raises(DtypeError, match="at most 8 bytes"):
-            MultiMap.from_arrays(keys, values, device="cpu")
+            MultiMap.from_arrays(keys, values, design="slab", device="cpu")
     with pytest.raises(DtypeError, match="needs a value type"):
         MultiMap("u4", None, device="cpu")
     with pytest.raises(DtypeError, match="view"):
         MultiMap("f4", "u4", device="cpu")
 
 
-@pytest.mark.parametrize("design", [*sorted(set(design_names()) - set(list_designs())), "auto"])
-def test_designs_without_lists(design: str) -> None:
-    with pytest.raises(ParameterError, match=r"whose buckets are lists, .* slab, lock_free_chaining$"):
-        MultiMap("u4", "u4", design=design, device="cpu")
+@pytest.mark.parametrize(("key", "value"), [("S9", "u4"), ("u4", "V3"), (("i4", (3,)), ("f4", (3,))), ("V12", "S20")])
+@pytest.mark.parametrize("design", [*sorted(set(design_names()) - set(list_designs()) - {"tiered"}), "auto"])
+def test_keys_and_values_of_any_width_in_groups(design: str, key: Any, value: Any) -> None:
+    """Behind a table of any design."""
+    numbers = np.repeat(np.arange(1, 40, dtype="u8"), 3)
+    keys, values = (_rows_like(numbers + first, np.dtype(of)) for first, of in ((0, key), (np.arange(117), value)))
+    table = MultiMap.from_arrays(keys, values, design=design, device="cpu", seed=1)
+    table.insert(keys[::2], values[::2])
+    found, offsets = table.find_all(keys[:1])
+    expected = np.concatenate([values[:3], values[:3:2]])
+    assert found.tobytes() == expected.tobytes() and offsets.tolist() == [0, 5]
+    assert table.erase_all(keys[:3]).sum() == 5 and len(table) == 117 + 59 - 5
+    table.check()
+
+
+def _rows_like(numbers: Any, dtype: np.dtype[Any]) -> Any:
+    """Rows of a type that begin with these numbers: rows of different numbers differ."""
+    rows = np.zeros((len(numbers), dtype.itemsize), "u1")
+    rows[:, : min(8, dtype.itemsize)] = numbers.astype("u8").view("u1").reshape(-1, 8)[:, : dtype.itemsize]
+    return rows.view(dtype.base).reshape(len(numbers), *dtype.shape)
+
+
+def test_two_tiers() -> None:
+    with pytest.raises(ParameterError, match="lies in one memory"):
+        MultiMap("u4", "u4", design="tiered", device="cpu")
 
 
 def test_lengths_and_kinds_of_arrays() -> None:
@@ -49,7 +70,7 @@ def test_lengths_and_kinds_of_arrays() -> None:
         assert not hasattr(table, name), f"what {name} means where a key has many values, nobody has said"
 
 
-@pytest.fixture(params=list_designs())
+@pytest.fixture(params=multi_designs())
 def small(request: pytest.FixtureRequest) -> tuple[MultiMap, MultiModel]:
     """Ten keys with three values each."""
     keys, values = np.repeat(np.arange(10, dtype=np.uint32), 3), np.arange(30, dtype=np.uint32)

@@ -321,7 +321,7 @@ def test_nodes_do_not_grow_where_erased_slots_are_used_again(
     def refuse(*_: Any) -> None:
         raise AssertionError("a list was packed")
 
-    options = {"device": "cpu", "capacity": 4000, "buckets": 100, "rebucket": False, "seed": 1}
+    options = {"design": "slab", "device": "cpu", "capacity": 4000, "buckets": 100, "rebucket": False, "seed": 1}
     with monkeypatch.context() as patch:
         patch.setattr(ChainArray, "pack", refuse)
         reusing = churned(MultiMap("u4", "u4", reuse_erased=True, **options), rng, 60, by_execute)
@@ -332,7 +332,9 @@ def test_nodes_do_not_grow_where_erased_slots_are_used_again(
 
 def test_a_flush_packs_lists_whose_erased_slots_are_used_again(rng: np.random.Generator) -> None:
     keys = np.repeat(np.arange(50, dtype=np.uint32), 40)
-    table = MultiMap("u4", "u4", device="cpu", capacity=2000, reuse_erased=True, buckets=10, rebucket=False)
+    table = MultiMap(
+        "u4", "u4", design="slab", device="cpu", capacity=2000, reuse_erased=True, buckets=10, rebucket=False
+    )
     table.insert(keys, keys)
     before = table.stats().nodes
     assert table.erase(keys[: len(keys) // 2]).all()
@@ -346,7 +348,7 @@ def test_a_flush_packs_lists_whose_erased_slots_are_used_again(rng: np.random.Ge
 
 def test_a_table_that_may_not_grow_uses_erased_slots_again(rng: np.random.Generator) -> None:
     keys = np.arange(40, dtype=np.uint32)
-    table = MultiMap("u4", "u4", device="cpu", capacity=40, on_full="raise", reuse_erased=True, seed=1)
+    table = MultiMap("u4", "u4", design="slab", device="cpu", capacity=40, on_full="raise", reuse_erased=True, seed=1)
     with pytest.raises(TableFull, match="the table is as it was"):
         table.insert(np.repeat(keys, 50), np.repeat(keys, 50))
     while True:

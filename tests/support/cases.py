@@ -20,6 +20,7 @@ import pytest
 import warphash
 from support.types import KEY_TYPES, VALUE_TYPES, Array, distinct_keys, some_values
 from warphash.designs import registry
+from warphash.designs.base import GROUP_VERBS
 
 UNREACHED = {"max_size": 1 << 17}
 """A bound that no test reaches: a bounded table from which nothing leaves is as one without a bound."""
@@ -257,6 +258,21 @@ def list_designs() -> list[str]:
     return [name for name in design_names() if registry.get(name).layout.keeps_duplicates]
 
 
+def group_designs() -> list[str]:
+    """The designs that a `MultiMap` in groups is tested with: one of each family."""
+    return [name for name in ONE_OF_EACH_FAMILY if not registry.get(name).layout.keeps_duplicates]
+
+
+def multi_designs() -> list[str]:
+    """The designs that a `MultiMap` is tested with."""
+    return [*list_designs(), *group_designs()]
+
+
+def multi_verbs(design: str) -> frozenset[str]:
+    """The verbs of a `MultiMap` of a design."""
+    return registry.get(design).capabilities if design in list_designs() else GROUP_VERBS
+
+
 def mixed_designs() -> list[str]:
     """The designs that do mixed batches."""
     return [name for name in design_names() if "execute" in registry.get(name).capabilities]
@@ -293,7 +309,7 @@ def mixed_cases(engine: str) -> list[Case]:
 
 def multi_cases(engine: str) -> list[Case]:
     """Every case of one engine for `MultiMap`."""
-    return _crossed(MultiCase, list_designs(), engine, MULTI_TYPES, [("u4", "u4")])
+    return _crossed(MultiCase, multi_designs(), engine, MULTI_TYPES, [("u4", "u4")])
 
 
 def _crossed(

@@ -30,6 +30,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 import warphash
+from support.cases import multi_verbs
 from support.refusals import refusing
 from support.types import Array
 from warphash import HashMap, MultiMap, Operation, TableFull
@@ -166,6 +167,8 @@ FAMILIES = {
         Family("wide-keys", "bucketed_cuckoo", "V24"),
         Family("lists", "slab"),
         Family("lists-of-pairs", "slab", multi=True),
+        Family("groups-of-pairs", "bucketed_cuckoo", multi=True),
+        Family("groups-behind-quotients", "quotient_cuckoo", multi=True),
         Family("lists-with-reused-slots", "slab", multi=True, reuses=True),
         Family("rows-in-lists", "slab", "V24", "V40"),
         Family("subtables", "dynamic_cuckoo"),
@@ -174,6 +177,8 @@ FAMILIES = {
         Family("quotients", "quotient_cuckoo"),
         Family("strings", "bucketed_cuckoo", "str"),
         Family("strings-in-lists", "slab", "str", multi=True),
+        Family("strings-in-groups", "bucketed_cuckoo", "str", multi=True),
+        Family("wide-groups", "bucketed_cuckoo", "V24", "V40", multi=True),
         Family("rows-in-ranges", "two_level_cuckoo", "V24", "V40"),
         Family("tickets", "stadium"),
         Family("wide-tickets", "stadium", "V24", "V40"),
@@ -192,7 +197,7 @@ FAMILIES = {
 }
 SOME = (
     *("buckets", "rows", "lists", "lists-of-pairs", "subtables", "tickets", "two-level", "quotients"),
-    *("bounded-rows", "tiers", "strings"),
+    *("groups-of-pairs", "bounded-rows", "tiers", "strings"),
 )
 """The families that run every day. The other families keep wider rows in the same storage."""
 
@@ -512,7 +517,7 @@ class Scenario:
             assert family.state(table) == _inserted(family, held, fresh)
 
         def next_erase() -> None:
-            if "erase" in registry.get(family.design).capabilities:
+            if family.multi or "erase" in registry.get(family.design).capabilities:
                 assert table.erase(family.keys(fresh)).all()
                 assert family.state(table) == held
 
@@ -557,7 +562,8 @@ def _has(family: Family, verb: Verb) -> bool:
         return False
     if verb.name == "erase_if" and (family.key != "u8" or family.multi):  # compares numbers
         return False
-    has = verb.needs in registry.get(family.design).capabilities or (verb.name == "flush" and family.in_file)
+    verbs = multi_verbs(family.design) if family.multi else registry.get(family.design).capabilities
+    has = verb.needs in verbs or (verb.name == "flush" and family.in_file)
     return kind in verb.kinds and (verb.needs is None or has)
 
 

@@ -15,7 +15,7 @@ import pytest
 from support.verbs import KINDS, public
 from warphash import HashMap, HashSet, MultiMap, UnsupportedVerb
 from warphash.designs import registry
-from warphash.designs.base import LIST_VERBS
+from warphash.designs.base import GROUP_VERBS, LIST_VERBS
 
 STATIC = frozenset({"contains", "find", "keys", "values", "items", "to_arrays", "copy", "save", "probe_counts"})
 """Verbs of a design that is built in one pass."""
@@ -147,13 +147,25 @@ def test_a_multimap_has_the_verbs_of_its_capabilities(
     monkeypatch: pytest.MonkeyPatch, verb: str, tmp_path: Path
 ) -> None:
     capability, call = (CALLS | OF_MULTIMAPS)[verb]
-    table = MultiMap.from_arrays(KEYS, VALUES, device="cpu")
+    table = MultiMap.from_arrays(KEYS, VALUES, design="slab", device="cpu")
     if capability in LIST_VERBS:
         call(table, tmp_path)
     replaced_design(monkeypatch, "slab", frozenset())
-    table = MultiMap.from_arrays(KEYS, VALUES, device="cpu")
+    table = MultiMap.from_arrays(KEYS, VALUES, design="slab", device="cpu")
     with pytest.raises(UnsupportedVerb, match=f"design 'slab' has no {capability}; "):
         call(table, tmp_path)
+
+
+@pytest.mark.parametrize("verb", [verb for verb in public("MultiMap") if verb not in UNGATED])
+def test_a_multimap_in_groups_has_the_verbs_of_groups(verb: str, tmp_path: Path) -> None:
+    capability, call = (CALLS | OF_MULTIMAPS)[verb]
+    table = MultiMap.from_arrays(KEYS, VALUES, design="iceberg", device="cpu")
+    if capability in GROUP_VERBS:
+        call(table, tmp_path)
+    else:
+        with pytest.raises(UnsupportedVerb, match=f"design 'iceberg' has no {capability}; these have: "):
+            call(table, tmp_path)
+    table.check()
 
 
 def test_a_static_design_is_answered_right(static: str) -> None:

@@ -103,11 +103,13 @@ def test_sets_and_multimaps() -> None:
     assert members.contains(captured([100, 99])).tolist() == [True, False]
     with pytest.raises(CaptureError, match="only find and contains"):
         members.insert(captured(KEYS))
-    pairs = MultiMap.from_arrays(KEYS // 2, KEYS, device="cpu", on_full="raise")
+    pairs = MultiMap.from_arrays(KEYS // 2, KEYS, design="slab", device="cpu", on_full="raise")
     assert pairs.contains(captured([50, 49])).tolist() == [True, False]
     for verb in (pairs.find_all, pairs.count, pairs.erase_all):
         with pytest.raises(CaptureError, match="only find and contains"):
             verb(captured([50]))
+    with pytest.raises(CaptureError, match=r"takes several kernels.*design='slab'"):
+        MultiMap.from_arrays(KEYS // 2, KEYS, device="cpu").contains(captured([50]))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from support.cases import design_names, list_designs, mixed_designs
+from support.cases import design_names, mixed_designs, multi_designs
 from warphash import DtypeError, HashMap, HashSet, MultiMap, Operation
 from warphash.arrays.strings import StringArray
 from warphash.arrays.transfer import Transfer
@@ -166,7 +166,7 @@ def test_bounded_and_tiered_tables(types: tuple[str, str], monkeypatch: pytest.M
         check_table(table, ever_keys, ever_values)
 
 
-@pytest.mark.parametrize("design", list_designs())
+@pytest.mark.parametrize("design", multi_designs())
 def test_pairs_of_a_multi_map(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
     batch, ever_keys, _ = batches(("i8", "i8"))
     table: Any = MultiMap("i8", "i8", design=design, device="cpu", seed=1)

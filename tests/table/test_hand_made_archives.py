@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.archives import archive, parts_of
-from support.cases import design_names
+from support.cases import design_names, multi_designs
 from warphash import CorruptFile, DtypeError, EngineUnavailable, HashMap, HashSet, MultiMap, TableFull
 from warphash.designs import registry
 from warphash.runtime import cpu
@@ -70,7 +70,7 @@ def hand(tmp_path: Path) -> Hand:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_unaltered_file_is_loaded(tmp_path: Path, kind: str) -> None:
-    for design in design_names() if kind != "MultiMap" else ["slab", "lock_free_chaining"]:
+    for design in design_names() if kind != "MultiMap" else multi_designs():
         hand = Hand(tmp_path, kind, design=design)
         table = hand.load(hand.header)
         table.check()
@@ -241,14 +241,16 @@ def test_keys_of_a_multimap_repeat(tmp_path: Path) -> None:
     table.check()
 
 
-def test_a_multimap_of_wide_rows_or_without_lists(tmp_path: Path) -> None:
-    hand = Hand(tmp_path, "MultiMap")
+def test_a_multimap_of_wide_rows_or_of_two_tiers(tmp_path: Path) -> None:
+    hand = Hand(tmp_path, "MultiMap", design="slab")
     wide = np.arange(10, dtype="<u8").tobytes()
     hand.refuses(hand.altered("columns", 0, "shape", to=[4]), wide + hand.rows[KEYS.nbytes :], says="at most 8 bytes")
     hand.refuses(hand.altered("columns", 1, "shape", to=[4]), hand.rows[KEYS.nbytes :] + wide, says="at most 8 bytes")
-    hand.refuses({**hand.header, "design": "cuckoo", "parameters": {}}, says="takes a design whose buckets are lists")
+    hand.refuses({**hand.header, "design": "tiered", "parameters": {}}, says="'tiered'")
     with pytest.raises(DtypeError, match="at most 8 bytes"):
-        MultiMap("u4", "V9", device="cpu")
+        MultiMap("u4", "V9", design="slab", device="cpu")
+    groups = {**hand.header, "design": "cuckoo", "parameters": {}, "load_factor": 0.5}
+    assert hand.load(groups, hand.rows).design == "cuckoo"
 
 
 @pytest.mark.parametrize("design", design_names())

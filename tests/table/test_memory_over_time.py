@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.cases import ONE_OF_EACH_FAMILY, design_names, list_designs
+from support.cases import ONE_OF_EACH_FAMILY, design_names, multi_designs
 from support.engines import one_of_each
 from support.inside import parts_of, storage_of
 from support.verbs import World, call, public
@@ -56,11 +56,11 @@ def crossed() -> list[Any]:
     tables = [
         *(("HashMap", design, "u4") for design in design_names()),
         *(("HashMap", design, "V24") for design in ("bucketed_cuckoo", "slab", "dynamic_cuckoo", "stadium")),
-        *(("MultiMap", design, "u4") for design in list_designs()),
+        *(("MultiMap", design, "u4") for design in multi_designs()),
     ]
     daily = {
         *(("HashMap", design, "u4") for design in ONE_OF_EACH_FAMILY),
-        *(("HashMap", "bucketed_cuckoo", "V24"), ("MultiMap", "slab", "u4")),
+        *(("HashMap", "bucketed_cuckoo", "V24"), ("MultiMap", "slab", "u4"), ("MultiMap", "bucketed_cuckoo", "u4")),
     }
     return [pytest.param(*table, marks=[pytest.mark.slow] * (table not in daily)) for table in tables]
 

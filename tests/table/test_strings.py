@@ -160,12 +160,18 @@ class TestMultiMap:
         assert len(table) == sum(map(len, model.values())) and set(table.keys(like="numpy").tolist()) == set(model)
         table.check()
 
-    def test_verbs(self) -> None:
-        table, model = self.filled()
+    @pytest.mark.parametrize("design", ["auto", "slab"])
+    def test_verbs(self, design: str) -> None:
+        table, model = self.filled(design=design)
         self.agree(table, model)
         assert table["a"].tolist() == model["a"] and ("a", model["a"][0]) in table.items()
         with pytest.raises(KeyError, match="nowhere"):
             table["nowhere"]
+        table.shrink()
+        self.agree(table, model)
+
+    def test_a_mixed_batch_of_lists(self) -> None:
+        table, model = self.filled(design="slab")
         ops = [Operation.INSERT, Operation.FIND, Operation.ERASE]
         found, done = table.execute(ops, ["new", "a", "nowhere"], [3, 0, 0])
         assert found.tolist() == [0, model["a"][0], 0] and done.tolist() == [True, True, False]

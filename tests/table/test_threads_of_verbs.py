@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.cases import design_names, list_designs
+from support.cases import design_names, multi_designs
 from support.engines import one_of_each
 from support.inside import parts_of
 from support.verbs import CONSTANT, DERIVED, KINDS, THREADS, VERBS, World, call, has, public
@@ -31,7 +31,7 @@ def worlds() -> list[Any]:
     """Kind, design and key type of each table."""
     found = [(kind, design, IN_SLOTS) for kind in ("HashMap", "HashSet") for design in design_names()]
     found += [("HashMap", design, IN_ROWS) for design in WIDE]
-    return found + [("MultiMap", design, IN_SLOTS) for design in list_designs()]
+    return found + [("MultiMap", design, IN_SLOTS) for design in multi_designs()]
 
 
 def crossed() -> list[Any]:

@@ -12,7 +12,7 @@ from ..errors import ParameterError
 from .auto import chosen_slots
 from .layout import BUCKETS, Layout, Reads, SlotTypes
 
-__all__ = ["ALL_VERBS", "LIST_VERBS", "USEFUL_LOAD", "Design", "Parameter", "chain_limit", "class_name"]
+__all__ = ["ALL_VERBS", "GROUP_VERBS", "LIST_VERBS", "USEFUL_LOAD", "Design", "Parameter", "chain_limit", "class_name"]
 
 ALL_VERBS = frozenset(
     {"insert", "assign", "upsert", "find", "find_or_insert", "contains", "erase", "keys", "values", "items"}
@@ -20,8 +20,11 @@ ALL_VERBS = frozenset(
 )
 """The public verbs of every design."""
 
-LIST_VERBS = ALL_VERBS | {"execute", "flush", "count", "find_all", "erase_all"}
-"""And those of one whose buckets are lists, which also makes a `MultiMap`."""
+GROUP_VERBS = ALL_VERBS | {"count", "find_all", "erase_all", "flush"}
+"""Those of a `MultiMap` that keeps the values of a key in a group, behind a table of any design."""
+
+LIST_VERBS = GROUP_VERBS | {"execute"}
+"""Those of a design whose buckets are lists. A `MultiMap` of the design keeps its pairs there."""
 
 
 USEFUL_LOAD = 0.7

@@ -257,6 +257,29 @@ class MemberBatch(Launch):
     _fields_ = _words("words flags")
 
 
+class ValueLists(ctypes.Structure):
+    """The lists of values of groups, which are numbered densely (groups/value_lists.cuh)."""
+
+    _fields_ = _words("states ends begins links row_bytes")
+
+
+class ListBatch(Launch):
+    """Elements with the groups of their keys."""
+
+    _fields_ = _words(
+        "elements numbers flags out_flags out_values default_row out_counts offsets keys key_bytes out_keys values "
+        "counts first_segment totals groups"
+    )
+
+
+class OrderBatch(Launch):
+    """Elements to bring in the order of their numbers, of which each launch looks at some bits (groups/order.cuh)."""
+
+    _fields_ = _words(
+        "numbers order out_order rows row_bytes out_rows length chunks elements shift mask digit_counts digit_starts"
+    )
+
+
 # ---- quotient/abi.cuh
 class QuotientTable(Table):
     """A quotient table: how its buckets form ranges, and what a batch keeps of each range.

@@ -28,6 +28,7 @@ __all__ = [
     "SKETCH",
     "SLABS",
     "STRINGS",
+    "VALUE_LISTS",
     "KernelSource",
     "amalgamate",
     "kernel_names",
@@ -67,6 +68,9 @@ STRINGS = KernelSpec("strings", 0, 0, 0, header="strings/cpu/strings.cuh")
 
 GROUPS = KernelSpec("groups", 0, 0, 0, header="groups/gpu/entries.cuh")
 """Dense numbers for the distinct keys of a batch."""
+
+VALUE_LISTS = KernelSpec("value_lists", 0, 0, 0, header="groups/gpu/list_entries.cuh")
+"""The lists of values of keys that repeat, and the order of a batch by the numbers of its keys."""
 
 
 @cache

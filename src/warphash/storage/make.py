@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ..designs import auto, registry
 from ..designs.base import Design
 from ..runtime.engine import Engine, KernelSpec
-from ..runtime.source import AGGREGATES, BOUNDED, ROWS, SKETCH, partition
+from ..runtime.source import AGGREGATES, BOUNDED, GROUPS, ROWS, SKETCH, VALUE_LISTS, partition
 from .bounded.bound import RANKED_ROWS, Bound
 from .rows import Rows
 from .slots import Slots, StoreOptions, TableKind
@@ -49,14 +49,18 @@ def programs(
     value_bytes: int,
     family: str,
     bound: Bound | None = None,
+    multi: bool = False,
 ) -> Iterator[KernelSpec]:
     """The kernels that a table of a kind may launch on a GPU; see `make_storage`."""
     if bound is not None:
         yield BOUNDED
+    if multi and not design.layout.keeps_duplicates:
+        yield from (GROUPS, VALUE_LISTS)
+        value_bytes = 4  # a number of a group
     if design.layout.composed:  # the tier on the device
         name, choices = auto.choose()
         chosen, bound = registry.get(name), Bound(1, "lfu")
-        widths = {"key_bytes": key_bytes, "value_bytes": value_bytes}
+        widths: dict[str, Any] = {"key_bytes": key_bytes, "value_bytes": value_bytes}
         yield from programs(chosen, chosen.resolve(choices), family=family, bound=bound, **widths)
         return
     ranked = bound is not None and bound.evict in RANKED_ROWS
@@ -92,7 +96,7 @@ def make_storage(
     family
         Of hash functions: one of `hash_constants.HASHES`.
     multi
-        Keys repeat.
+        Keys repeat: in the lists of a design that has lists, or in groups of values behind a table of any other.
     bound
         Of the number of keys; None for no bound.
     any_length
@@ -113,7 +117,10 @@ def make_storage(
         if bound is not None and bound.evict == "lfu":
             policy = ByHash(engine, make_policy("lfu", engine, bound.max_size, HASH_BYTES, seed), strings)
     rows: Any
-    if design.layout.composed:
+    if multi and not design.layout.keeps_duplicates:
+        hashing = {"seed": seed, "family": family}
+        rows = _grouped(engine, design, parameters, key_bytes, value_bytes, capacity, options, hashing)
+    elif design.layout.composed:
         composed = import_module(f".{design.layout.family}.rows", __package__)
         widths = {"key_bytes": key_bytes, "value_bytes": value_bytes}
         rows = composed.make_storage(
@@ -140,4 +147,28 @@ def make_storage(
     if any_length:
         made = StringRows if bound is None else BoundedStrings
         rows = made(strings, rows, value_bytes, drops_nulls=drops_nulls)
+    return cast(Rows, rows)
+
+
+def _grouped(
+    engine: Engine,
+    design: Design,
+    parameters: Mapping[str, Any],
+    key_bytes: int,
+    value_bytes: int,
+    capacity: int,
+    options: StoreOptions,
+    hashing: Mapping[str, Any],
+) -> Rows:
+    """Pairs of keys that repeat: a table of the design from keys to groups, and the values of the groups."""
+    from .groups.grouped_rows import GroupedRows
+    from .groups.key_groups import NUMBER_BYTES
+
+    widths: dict[str, Any] = {"key_bytes": key_bytes, "value_bytes": NUMBER_BYTES}
+    grows = options._replace(grows=True, leaves=False)
+
+    def make_index(groups: int) -> Rows:
+        return make_storage(engine, design, parameters, capacity=groups, options=grows, **widths, **hashing)
+
+    rows: Any = GroupedRows(engine, make_index, key_bytes, value_bytes, capacity, grows=options.grows)
     return cast(Rows, rows)

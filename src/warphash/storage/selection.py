@@ -5,13 +5,15 @@ Arguments are buffers and not addresses, since their memory must live until the 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..runtime.abi import CountBatch, Flag, RowBatch, StoredRows, WordBatch
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 
-__all__ = ["count", "inverted", "select", "starts_of_flags"]
+__all__ = ["count", "inverted", "offsets_of_counts", "select", "starts_of_counts", "starts_of_flags"]
 
 CHUNK = 256
 """Counts that one element of the kernels ``chunk_sums`` and ``offsets`` sums up (``kernels/rows/rows.cuh``)."""
@@ -54,10 +56,10 @@ def select(engine: Engine, rows: Buffer, width: int, n: int, flags: Buffer) -> t
 
 def starts_of_flags(engine: Engine, flags: Buffer, n: int) -> tuple[Buffer, int]:
     """How many of ``n`` flags before each of them are set, uint64[n]; and how many of all. Waits."""
-    return _starts(engine, _widened(engine, flags, n), n)
+    return starts_of_counts(engine, _widened(engine, flags, n), n)
 
 
-def _starts(engine: Engine, counts: Buffer, n: int) -> tuple[Buffer, int]:
+def starts_of_counts(engine: Engine, counts: Buffer, n: int) -> tuple[Buffer, int]:
     """The sum of the counts before each of them, uint64[n]; and the sum of all."""
     sums = _chunk_sums(engine, counts, n)
     chunks = -(-n // CHUNK)
@@ -66,11 +68,30 @@ def _starts(engine: Engine, counts: Buffer, n: int) -> tuple[Buffer, int]:
         engine.fill(sums.ptr, 0, 8)
         begins = sums
     else:
-        begins, total = _starts(engine, _narrowed(engine, sums, chunks), chunks)
+        begins, total = starts_of_counts(engine, _narrowed(engine, sums, chunks), chunks)
     starts = engine.allocate(8 * n)
     batch = CountBatch(n=chunks, counts=counts.ptr, length=n, starts=begins.ptr, offsets=starts.ptr)
     engine.program(ROWS).run("offsets", StoredRows(), batch, chunks, None)
     return starts, total
+
+
+def offsets_of_counts(engine: Engine, counts: int, n: int, out: int, stream: Any) -> int:
+    """The sum of the counts before each of ``n``, and of all: uint64[n + 1] at ``out``; the latter. Waits.
+
+    Counts are uint32, and their sum may be larger.
+    """
+    rows = engine.program(ROWS)
+    chunks = -(-n // CHUNK)
+    sums = engine.allocate(8 * max(1, chunks), stream)
+    batch = CountBatch(n=chunks, counts=counts, length=n, sums=sums.ptr)
+    rows.run("chunk_sums", StoredRows(), batch, chunks, stream)
+    starts = np.zeros(chunks + 1, np.uint64)
+    np.cumsum(engine.to_host(sums.ptr, np.uint64, chunks, stream), out=starts[1:])
+    held = engine.from_host(starts, stream)
+    batch = CountBatch(n=chunks, counts=counts, length=n, starts=held.ptr, offsets=out)
+    rows.run("offsets", StoredRows(), batch, chunks, stream)
+    engine.copy(out + 8 * n, held.ptr + 8 * chunks, 8, stream)
+    return int(starts[-1])
 
 
 def _chunk_sums(engine: Engine, counts: Buffer, n: int) -> Buffer:

@@ -34,7 +34,7 @@ from ..arrays.nullable_column import NullableColumn
 from ..arrays.row_type import Column, read_only
 from ..arrays.view import view
 from ..designs.base import Design
-from ..errors import CorruptFile, DeviceError, UnsupportedVerb
+from ..errors import CorruptFile, DeviceError, ParameterError, UnsupportedVerb
 from ..runtime.abi import Op, Operation
 from ..runtime.devices import engine_for
 from ..storage.rows import Rows
@@ -381,7 +381,8 @@ class BaseTable(Generic[K]):
         with ``write="back"``: values that have changed on the device come home.
 
         A table of lists: the lists of buckets are packed into as few nodes as hold their keys. The table does so by
-        itself once there are more erased slots than keys.
+        itself once there are more erased slots than keys. A `MultiMap` in groups: the values of each key are brought
+        together, and those of erased pairs are dropped. The table does so by itself when it pays.
 
         Parameters
         ----------
@@ -391,7 +392,7 @@ class BaseTable(Generic[K]):
         Returns
         -------
         int
-            Number of nodes that were freed; 0 for other tables.
+            Number of nodes, or of segments of values, that were freed; 0 for other tables.
 
         Raises
         ------
@@ -408,6 +409,10 @@ class BaseTable(Generic[K]):
 
         def flush() -> int:
             store: Any = guarded.storage.store  # of a design that has something to flush
+            if facts.is_grouped:
+                if buckets is not None:
+                    raise ParameterError("the values of a MultiMap in groups lie in no buckets: leave buckets= out")
+                return int(store.pack())
             if not facts.design.layout.keeps_duplicates:
                 store.write_back()
                 return 0

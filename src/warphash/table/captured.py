@@ -104,6 +104,8 @@ class Captures:
             return "it counts as a use of its keys, which decides who leaves. Make the table without max_size"
         if facts.memory != "device":
             return f"the host takes part, as pairs lie in {str(facts.memory)!r}. Make the table with memory='device'"
+        if facts.is_grouped:
+            return "it takes several kernels and memory of its own. Make the table with design='slab', on_full='raise'"
         if facts.design.layout.keeps_duplicates and facts.options["on_full"] == "grow":
             return "its lists may grow into memory that the graph does not know. Make the table with on_full='raise'"
         if storage.store.pending:

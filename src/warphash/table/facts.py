@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from ..designs import registry
-from ..designs.base import Design
+from ..designs.base import GROUP_VERBS, Design
 from ..errors import ParameterError, UnsupportedVerb
 from ..storage.bounded.bound import RANKED_ROWS, Bound
 
@@ -48,6 +48,16 @@ class Facts(NamedTuple):
     options: Mapping[str, Any]
 
     @property
+    def verbs(self) -> frozenset[str]:
+        """The verbs of the table: those of its design; of a `MultiMap` in groups, those of groups."""
+        return GROUP_VERBS if self.is_grouped else self.design.capabilities
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether keys repeat, and the values of a key are a group behind a table of the design."""
+        return self.is_multi and not self.design.layout.keeps_duplicates
+
+    @property
     def keeps_ranks(self) -> bool:
         """Whether a rank lies beside each pair."""
         return self.bound is not None and self.bound.evict in RANKED_ROWS
@@ -78,7 +88,7 @@ class Facts(NamedTuple):
 
     def need(self, verb: str) -> None:
         """Raise `UnsupportedVerb` if the design does not have a verb."""
-        if verb not in self.design.capabilities:
+        if verb not in self.verbs:
             self.refuse(verb)
 
     def refuse(self, verb: str) -> NoReturn:

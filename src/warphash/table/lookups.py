@@ -51,7 +51,7 @@ class Lookups:
     def __init__(self, facts: Facts, front: Front, guarded: Guarded) -> None:
         self._facts, self._front, self._guarded = facts, front, guarded
         self._engine, self._device, self._key = front.engine, front.device, front.key
-        self._verbs = facts.design.capabilities
+        self._verbs = facts.verbs
         self.captures = Captures(facts)
         self.known: dict[tuple[type, bool], KnownLookups | None] = {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ from ..arrays.key_column import column_and_view
 from ..arrays.library import ArrayView
 from ..arrays.row_type import Column
 from ..arrays.view import view
-from ..designs import registry
 from ..designs.base import Design
 from ..errors import DtypeError, ParameterError
 from ..runtime.abi import Op, Operation
@@ -27,6 +26,7 @@ from .items import PairTable
 from .keywords import DesignName, SharedOptions, TableOptions
 
 if TYPE_CHECKING:
+    from ..storage.groups.grouped_rows import GroupedRows
     from ..storage.strings.repeated_strings import RepeatedStrings
 
 __all__ = ["MultiMap"]
@@ -82,7 +82,7 @@ class MultiMap(PairTable[K, V]):
         value: type[V] | np.dtype[V] | TypeSpec,
         *,
         capacity: int | None = None,
-        design: DesignName = "slab",
+        design: DesignName = "auto",
         **options: Unpack[SharedOptions],
     ) -> None:
         if value is None:
@@ -107,14 +107,17 @@ class MultiMap(PairTable[K, V]):
         return table
 
     @property
-    def _pairs(self) -> RepeatedKeys | RepeatedStrings:
+    def _pairs(self) -> RepeatedKeys | GroupedRows | RepeatedStrings:
         parts = self._parts
-        storage: Any = parts.guarded.storage  # keys, or the numbers of strings, and values lie in the slots
-        if parts.front.key.has_any_length:
+        storage: Any = parts.guarded.storage
+        is_text = parts.front.key.has_any_length
+        rows = storage.inner if is_text else storage  # of keys, or of the numbers of strings
+        pairs = rows if parts.facts.is_grouped else RepeatedKeys(rows)
+        if is_text:
             from ..storage.strings.repeated_strings import RepeatedStrings  # few tables need it
 
-            return RepeatedStrings(storage)
-        return RepeatedKeys(storage)
+            return RepeatedStrings(storage, pairs)
+        return cast("RepeatedKeys | GroupedRows", pairs)
 
     def insert(self, keys: Any, values: Any) -> None:
         """Add every pair, also of keys that are there. Each pair takes constant time.
@@ -302,6 +305,10 @@ class MultiMap(PairTable[K, V]):
         """As `BaseTable._fill`; the pairs of a key keep the order in which they come. Sorts copies of all pairs."""
         front, view_pairs = self._parts.front, self._parts.updates.view_pairs
         pairs = view_pairs(keys, values)
+        if self._parts.facts.is_grouped:  # whose batches keep their order
+            stream = pairs[0].stream
+            front.run_naming_keys(lambda n, at, _: self._pairs.insert_runs(at[0], at[1], n, stream), pairs, [], stream)
+            return
         order = np.argsort(self._groups(pairs[0]), kind="stable")
         rows = [front.on_host(seen) for seen in pairs]
         ordered = view_pairs(*(_taken(column, order) for column in rows))  # strings lie in what `pairs` keeps
@@ -310,22 +317,26 @@ class MultiMap(PairTable[K, V]):
 
     def _groups(self, keys: ArrayView) -> npt.NDArray[np.unsignedinteger[Any]]:
         """A number for each key, in host memory: elements of one key have one number, and others have others."""
-        pairs = self._pairs
-        if isinstance(pairs, RepeatedKeys):
+        pairs: Any = self._pairs
+        if not self._parts.front.key.has_any_length:
             return _as_numbers(self._parts.front.on_host(keys))
-        return pairs.groups(keys.ptr, keys.rows, keys.stream)
+        groups: npt.NDArray[np.uint32] = pairs.groups(keys.ptr, keys.rows, keys.stream)
+        return groups
 
     @classmethod
     def _check_design(cls, design: Design, key: Column, value: Column | None) -> None:
         for what, column in (("key", key), ("value", value)):
-            if column is not None and column.nbytes > MAX_BYTES and not column.has_any_length:
+            if not design.layout.keeps_duplicates or column is None or column.has_any_length:
+                continue
+            if column.nbytes > MAX_BYTES:
                 raise DtypeError(
                     f"a MultiMap's {what} has at most {MAX_BYTES} bytes, and {column.numpy} has {column.nbytes}: "
                     "insert row numbers, or fingerprints"
                 )
-        if not design.layout.keeps_duplicates:
-            have = ", ".join(name for name in registry.names() if registry.get(name).layout.keeps_duplicates)
-            raise ParameterError(f"a MultiMap takes a design whose buckets are lists, not {design.name!r}: {have}")
+        if design.layout.composed:
+            raise ParameterError(
+                f"a MultiMap lies in one memory, and design {design.name!r} has two tiers: leave it out"
+            )
 
     def _values_of(self, key: Any) -> npt.NDArray[Any]:
         front = self._parts.front

@@ -57,7 +57,7 @@ class _Plan(Generic[K]):
                 "table"
             )
         self._table, self._parts, self._n = table, parts, integer("n", n, 0)  # a table that nobody holds is gone
-        self._engine, self._verbs = front.engine, parts.facts.design.capabilities
+        self._engine, self._verbs = front.engine, parts.facts.verbs
         if self._n > MAX_ROWS:
             refuse_rows(self._n)
         library, device = front.kind_like(like)

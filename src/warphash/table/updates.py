@@ -43,7 +43,7 @@ class Updates:
     def __init__(self, facts: Facts, front: Front, guarded: Guarded) -> None:
         self._facts, self._front, self._guarded = facts, front, guarded
         self._device = front.device
-        self._verbs = facts.design.capabilities
+        self._verbs = facts.verbs
         self._value_kind = kind_of(front.value.dtype) if front.value else 0
         self.known: dict[type, See | None] = {}
 

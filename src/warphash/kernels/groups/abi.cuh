@@ -74,4 +74,56 @@ struct MemberBatch : Launch {
   u64 flags;  // mark_members: u8 per element, 0 or 1
 };
 
+// The lists of values of groups, which are numbered densely (groups/value_lists.cuh).
+struct ValueLists {
+  u64 states;     // u64 per group: its values, 32 bits, and behind these how many of its first values were erased
+  u64 ends;       // u64 per group: its first segment, 32 bits, and its last one
+  u64 begins;     // u64 per segment: the address of its values
+  u64 links;      // u64 per segment: its length, 32 bits, and the next segment of its group
+  u64 row_bytes;  // of a value
+};
+
+// Elements with the groups of their keys.
+struct ListBatch : Launch {
+  u64 elements;       // emit: how many elements there are
+  u64 numbers;        // u32 per element: its group
+  u64 flags;          // u8 per element: 1 if its key has a group; 0: all have one
+  u64 out_flags;      // u8 per element
+  u64 out_values;     // packed rows
+  u64 default_row;    // address of the value of an element without one
+  u64 out_counts;     // u32 per element
+  u64 offsets;        // u64 per element, and one more: where its values begin among those of all
+  u64 keys;           // packed rows, one per element; 0: they are not asked for
+  u64 key_bytes;      // of such a row
+  u64 out_keys;       // packed rows, one per value
+  u64 values;         // link, relist: the address of the values of the new segments
+  u64 counts;         // link, relist: u32 per new segment: its length; take_numbers: u32 per element without a group
+  u64 first_segment;  // link: the number of the first new segment
+  u64 totals;         // link: ListTotals of the lists
+  u64 groups;         // link: how many groups there are then; take_numbers, count_up: the first new number
+};
+
+// What the lists hold. Kernels keep these counts, so that an interrupted host cannot lose them.
+struct ListTotals {
+  u64 groups;
+  u64 segments;
+};
+
+// Elements to bring in the order of their numbers, of which each launch looks at some bits (groups/order.cuh).
+struct OrderBatch : Launch {
+  u64 numbers;       // u32 per element
+  u64 order;         // u32 per element: which element comes there; 0: they come as they are
+  u64 out_order;     // u32 per element: the same in their new order; 0: the rows go there instead
+  u64 rows;          // packed rows of 4 or 8 bytes, one per element
+  u64 row_bytes;     // of such a row
+  u64 out_rows;      // packed rows, in the new order
+  u64 length;        // elements of a chunk, but for the last
+  u64 chunks;        // how many there are
+  u64 elements;      // of all chunks
+  u64 shift;         // the first of the bits
+  u64 mask;          // as many ones as there are bits
+  u64 digit_counts;  // u32 per digit and chunk
+  u64 digit_starts;  // u64 per digit and chunk: where its elements go
+};
+
 }  // namespace warphash

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ...runtime.abi import CountBatch, StoredRows
-from ...runtime.source import ROWS
 from ..batch import Batch
+from ..selection import offsets_of_counts
 
 if TYPE_CHECKING:
     from ..word_rows import WordRows
     from .store import ChainSlots
 
 __all__ = ["RepeatedKeys"]
-
-CHUNK = 256
-"""Counts that one element of the kernels ``chunk_sums`` and ``offsets`` sums up."""
 
 
 class RepeatedKeys:
@@ -52,20 +46,9 @@ class RepeatedKeys:
 
     def offsets(self, keys: int, n: int, out: int, stream: Any) -> int:
         """Where the values of each key begin, uint64[n + 1]; how many there are. Waits."""
-        engine, rows = self._engine, self._engine.program(ROWS)
-        counts = engine.allocate(4 * max(1, n), stream)
+        counts = self._engine.allocate(4 * max(1, n), stream)
         self.count(keys, n, counts.ptr, stream)
-        chunks = -(-n // CHUNK)
-        sums = engine.allocate(8 * max(1, chunks), stream)
-        batch = CountBatch(n=chunks, counts=counts.ptr, length=n, sums=sums.ptr)
-        rows.run("chunk_sums", StoredRows(), batch, chunks, stream)
-        starts = np.zeros(chunks + 1, np.uint64)
-        np.cumsum(engine.to_host(sums.ptr, np.uint64, chunks, stream), out=starts[1:])
-        held = engine.from_host(starts, stream)
-        batch = CountBatch(n=chunks, counts=counts.ptr, length=n, starts=held.ptr, offsets=out)
-        rows.run("offsets", StoredRows(), batch, chunks, stream)
-        engine.copy(out + 8 * n, held.ptr + 8 * chunks, 8, stream)
-        return int(starts[-1])
+        return offsets_of_counts(self._engine, counts.ptr, n, out, stream)
 
     def find_all(self, keys: int, n: int, offsets: int, total: int, values: int, stream: Any) -> None:
         """The ``total`` values of all keys, those of each from its offset on."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import TableFull
-from ..chains.repeated_keys import RepeatedKeys
 from .string_rows import StringRows
 from .string_table import bytes_at, elements_without_nulls
+
+if TYPE_CHECKING:
+    from ..chains.repeated_keys import RepeatedKeys
+    from ..groups.grouped_rows import GroupedRows
 
 __all__ = ["RepeatedStrings"]
 
@@ -22,11 +25,12 @@ class RepeatedStrings:
     ----------
     storage
         Of strings whose numbers repeat.
+    numbers
+        The operations on all pairs of a number.
     """
 
-    def __init__(self, storage: StringRows) -> None:
-        words: Any = storage.inner  # numbers and values lie in the slots
-        self._storage, self._numbers = storage, RepeatedKeys(words)
+    def __init__(self, storage: StringRows, numbers: RepeatedKeys | GroupedRows) -> None:
+        self._storage, self._numbers = storage, numbers
 
     def count(self, keys: int, n: int, out: int, stream: Any) -> None:
         """As `RepeatedKeys.count`."""

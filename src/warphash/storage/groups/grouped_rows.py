@@ -1,0 +1,421 @@
+"""The pairs of a `MultiMap`: a table of any design from keys to groups, and a list of values for each group.
+
+A batch is brought in the order of its groups, so that the values of a group lie in a row, in the order in which the
+batch had them. These runs are linked behind those of earlier batches (``groups/value_lists.cuh``). So the values of a
+key come in the order of insertion, within a batch, too.
+
+An update, in steps:
+
+1. Look up the groups of the keys. Number the keys that have none, behind the groups there are (`key_groups`).
+2. Make room for new groups, segments and values, by one assignment.
+3. Write the values in the order of groups to memory that no list leads to yet (`order`).
+4. Note the recovery. Enter the new keys and their numbers into the table of keys.
+5. Launch ``link``, and replace the state by one assignment.
+6. Rebuild the table if it has too many segments, or too many erased values (`_rebuild_if_due`).
+
+Failures. A `TableFull` or `MemoryError` comes out of steps 1 to 4, and the pairs are as they were. A launch runs to its
+end whatever becomes of the host, and ``link`` notes in the device's memory what the lists hold then. So behind an
+interruption, the recovery reads what the lists hold, and erases the keys whose numbers no group has: a batch is wholly
+in, or wholly out.
+
+A key whose pairs are all erased keeps its group, and counts as absent. The group is used again when the key comes back,
+and it goes when the table is rebuilt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import TableFull, UnsupportedVerb
+from ...runtime.abi import Flag, ListBatch, Op, kind_of
+from ...runtime.engine import Buffer, Engine
+from ...runtime.source import VALUE_LISTS
+from ..batch import Batch, MixedBatch
+from ..rows import Rows
+from ..scratch import zeroed_report
+from ..selection import offsets_of_counts, select
+from ..slots import MemoryUse, Recovery, resting
+from .grouped_slots import GroupedSlots
+from .key_groups import NUMBER_BYTES, BatchGroups, counted_up, groups_of, numbers_of, taken
+from .order import ordered, ordered_rows
+from .value_memory import Lists, empty_lists, totals_of, with_room
+
+__all__ = ["GroupedRows"]
+
+_NUMBER_KIND = kind_of(np.dtype(np.uint32))
+_FEWEST_REBUILT = 1 << 12
+"""Segments, or erased values, up to which a table is left as it is."""
+
+
+class _State(NamedTuple):
+    """What a rebuild replaces: the table from keys to numbers of groups, and the values of the groups."""
+
+    keys: Rows
+    lists: Lists
+
+
+class _Scanned(NamedTuple):
+    """All keys that have values: how many, the keys, their groups, and where the values of each begin."""
+
+    n: int
+    keys: Buffer
+    numbers: Buffer
+    counts: Buffer
+    offsets: Buffer
+    total: int
+
+
+class GroupedRows:
+    """The `rows.Rows` of keys that repeat.
+
+    Parameters
+    ----------
+    engine
+        Whose memory the pairs are in.
+    make_index
+        Makes an empty storage from so many keys to numbers of 4 bytes.
+    key_bytes, value_bytes
+        Width of a row.
+    capacity
+        Pairs to make room for.
+    grows
+        The table may have more pairs.
+
+    Attributes
+    ----------
+    rebuilds
+        How often all pairs were moved into new memory.
+    """
+
+    rereads = True
+
+    def __init__(
+        self,
+        engine: Engine,
+        make_index: Callable[[int], Rows],
+        key_bytes: int,
+        value_bytes: int,
+        capacity: int,
+        *,
+        grows: bool,
+    ) -> None:
+        self.engine, self._make_index = engine, make_index
+        self.key_bytes, self.value_bytes = key_bytes, value_bytes
+        self._capacity, self._grows = capacity, grows
+        self.recovery, self.rebuilds = Recovery(), 0
+        self._state = _State(make_index(1), empty_lists(engine, 0, capacity * value_bytes, None))
+        self._size_rebuilt = 0
+        self.store = GroupedSlots(self)
+
+    # ---- figures
+    @property
+    def index(self) -> Rows:
+        """The table from keys to the numbers of groups."""
+        return self._state.keys
+
+    @property
+    def lists(self) -> Lists:
+        """The values of all groups."""
+        return self._state.lists
+
+    @property
+    def nbytes(self) -> int:
+        return self.index.nbytes + self.lists.nbytes
+
+    @property
+    def slots(self) -> int:
+        """Values that the present memory has room for, erased ones included."""
+        lists = self.lists
+        free = (lists.chunks[-1].nbytes - lists.used) // max(1, self.value_bytes)
+        return max(1, lists.held + free) if self._grows else max(1, self._capacity)
+
+    def memory_use(self) -> MemoryUse:
+        """What the memory is used for: free room for groups, segments and values is a reserve."""
+        lists, index = self.lists, self.index.memory_use()
+        free = lists.chunks[-1].nbytes - lists.used
+        free += 16 * (lists.group_room - lists.groups + lists.segment_room - lists.segments)
+        return MemoryUse(index.in_use + lists.nbytes - free, index.reserve + free)
+
+    def counted(self, stream: Any) -> int:
+        """How many values the lists have, counted. Waits."""
+        n = self.lists.groups
+        numbers = counted_up(self.engine, 0, n, stream)
+        counts, offsets = self.engine.allocate(4 * max(1, n), stream), self.engine.allocate(8 * (n + 1), stream)
+        self._launch("count", ListBatch(n=n, numbers=numbers.ptr, out_counts=counts.ptr), stream)
+        return offsets_of_counts(self.engine, counts.ptr, n, offsets.ptr, stream)
+
+    def _launch(self, entry: str, batch: ListBatch, stream: Any, lists: Lists | None = None) -> None:
+        table = (lists or self.lists).table(self.value_bytes)
+        self.engine.program(VALUE_LISTS).run(entry, table, batch, batch.n, stream)
+
+    # ---- lookups
+    def _found(self, keys: int, n: int, stream: Any) -> tuple[Buffer, Buffer]:
+        return numbers_of(self.index, self.lists.groups, keys, n, stream)
+
+    def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
+        """As `Rows.find`, of the first value of each key."""
+        numbers, found = self._found(keys, n, stream)
+        batch = ListBatch(n=n, numbers=numbers.ptr, flags=found.ptr, out_flags=flags, out_values=values)
+        absent = None
+        if values:
+            row = np.frombuffer(default.ljust(max(1, self.value_bytes), b"\0"), np.uint8)
+            absent = self.engine.from_host(row, stream)
+            batch.default_row = absent.ptr
+        self._launch("first", batch, stream)
+        del absent  # not before the launch
+
+    def present(self, keys: int, n: int, flags: int, stream: Any) -> None:
+        """As `Rows.present`."""
+        self.find(keys, n, 0, flags, b"\0", stream)
+
+    def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None:
+        """As `Rows.counts`: buckets of the table of keys."""
+        self.index.counts(keys, n, out, stream, entry)
+
+    def count(self, keys: int, n: int, out: int, stream: Any) -> None:
+        """Pairs of each key: uint32[n]."""
+        numbers, found = self._found(keys, n, stream)
+        self._launch("count", ListBatch(n=n, numbers=numbers.ptr, flags=found.ptr, out_counts=out), stream)
+
+    def offsets(self, keys: int, n: int, out: int, stream: Any) -> int:
+        """Where the values of each key begin, uint64[n + 1]; how many there are. Waits."""
+        counts = self.engine.allocate(4 * max(1, n), stream)
+        self.count(keys, n, counts.ptr, stream)
+        return offsets_of_counts(self.engine, counts.ptr, n, out, stream)
+
+    def find_all(self, keys: int, n: int, offsets: int, total: int, values: int, stream: Any) -> None:
+        """The ``total`` values of all keys, those of each from its offset on."""
+        numbers, found = self._found(keys, n, stream)
+        batch = ListBatch(elements=n, numbers=numbers.ptr, flags=found.ptr, offsets=offsets, out_values=values)
+        self._emit(batch, total, stream)
+
+    def _emit(self, batch: ListBatch, total: int, stream: Any) -> None:
+        """Copy the values of the elements: a CPU goes from key to key, a GPU has a lane for each value."""
+        if self.engine.lanes == 1:
+            batch.n = batch.elements
+            self._launch("emit_keys", batch, stream)
+        elif total:
+            batch.n = total
+            self._launch("emit", batch, stream)
+
+    def _scanned(self, stream: Any) -> _Scanned:
+        """All keys that have values."""
+        engine, width, room = self.engine, self.key_bytes, self.index.store.size
+        keys, numbers = engine.allocate(max(1, room * width), stream), engine.allocate(max(1, 4 * room), stream)
+        n = self.index.scan(room, keys.ptr, numbers.ptr, stream)
+        flags = engine.allocate(max(1, n), stream)
+        self._launch("first", ListBatch(n=n, numbers=numbers.ptr, out_flags=flags.ptr), stream)
+        keys, kept = select(engine, keys, width, n, flags)
+        numbers, _ = select(engine, numbers, NUMBER_BYTES, n, flags)
+        counts, offsets = engine.allocate(4 * max(1, kept), stream), engine.allocate(8 * (kept + 1), stream)
+        self._launch("count", ListBatch(n=kept, numbers=numbers.ptr, out_counts=counts.ptr), stream)
+        total = offsets_of_counts(engine, counts.ptr, kept, offsets.ptr, stream)
+        return _Scanned(kept, keys, numbers, counts, offsets, total)
+
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int:
+        """As `Rows.scan`; the pairs of one key follow each other, in their order."""
+        held = self._scanned(stream)
+        if held.total <= room:
+            batch = ListBatch(elements=held.n, numbers=held.numbers.ptr, offsets=held.offsets.ptr)
+            batch.keys, batch.key_bytes = held.keys.ptr, self.key_bytes
+            batch.out_keys, batch.out_values = out_keys, out_values
+            self._emit(batch, held.total, stream)
+        return held.total
+
+    def execute(self, batch: MixedBatch, default: bytes, stream: Any) -> None:
+        """Raise: no operation happens at one moment in the table of keys and in the lists."""
+        raise UnsupportedVerb("execute is for a MultiMap whose buckets are lists: make it with design='slab'")
+
+    # ---- updates
+    def _begin(self, stream: Any) -> None:
+        """Make the pairs whole, if an update stopped half way."""
+        self.recovery.run(self.engine, stream)
+
+    def update(self, batch: Batch) -> None:
+        """Add every pair of a batch, in its order.
+
+        Raises
+        ------
+        TableFull
+            If the table may not grow, and has no room for all pairs.
+        MemoryError
+            If there is no memory. The pairs are as they were.
+        """
+        n, stream = batch.n, batch.stream
+        self._begin(stream)
+        if n == 0:
+            return
+        if not self._grows and self.lists.size + n > self._capacity:
+            left = np.arange(max(0, self._capacity - self.lists.size), n)
+            raise TableFull(f"there is no room for {len(left):,} of {n:,} pairs; the table is as it was", left)
+        engine, index = self.engine, self.index
+        groups = groups_of(index, self.lists.groups, batch.keys, self.key_bytes, n, stream)
+        offsets = engine.allocate(8 * (groups.size + 1), stream)
+        offsets_of_counts(engine, groups.counts.ptr, groups.size, offsets.ptr, stream)
+        new_numbers = counted_up(engine, self.lists.groups, groups.new, stream)
+        nbytes, before = n * self.value_bytes, self.lists
+        lists = with_room(engine, before, before.groups + groups.new, before.segments + groups.size, nbytes, stream)
+        to = lists.chunks[-1].ptr + lists.used
+        self._order_values(groups, n, batch.values, to, stream)
+        self._state = _State(index, lists)  # which hold the same
+        self.recovery.step = resting(GroupedRows._restore, self)
+        if groups.new_keys is not None:
+            self._enter(Batch(groups.new_keys.ptr, new_numbers.ptr, groups.new, Op.KEEP, _NUMBER_KIND), groups, stream)
+        linked = ListBatch(n=groups.size, numbers=groups.groups.ptr, counts=groups.counts.ptr, offsets=offsets.ptr)
+        linked.values, linked.first_segment, linked.totals = to, lists.segments, lists.totals.ptr
+        linked.groups = lists.groups + groups.new
+        self._launch("link", linked, stream)
+        lists = lists._replace(
+            groups=lists.groups + groups.new,
+            segments=lists.segments + groups.size,
+            size=lists.size + n,
+            held=lists.held + n,
+            used=lists.used + nbytes,
+        )
+        self._state = _State(index, lists)
+        self.recovery.step = None
+        if batch.flags:
+            engine.fill(batch.flags, Flag.CHANGED, n, stream)
+        self._rebuild_if_due(stream)
+
+    def _order_values(self, groups: BatchGroups, n: int, values: int, to: int, stream: Any) -> None:
+        """Write the values of a batch in the order of its groups."""
+        engine, width, places = self.engine, self.value_bytes, groups.places.ptr
+        is_aligned = width in (4, 8) and values % width == 0
+        if is_aligned and ordered_rows(engine, places, n, groups.size, values, width, to, stream):
+            return
+        order = ordered(engine, places, n, groups.size, stream)
+        rows = taken(engine, values, width, order, n, stream)
+        engine.copy(to, rows.ptr, n * width, stream)
+
+    def _enter(self, new: Batch, groups: BatchGroups, stream: Any) -> None:
+        """Enter new keys and their numbers into the table of keys."""
+        try:
+            self.index.update(new._replace(unique=True, stream=stream))
+        except TableFull as error:
+            self.recovery.step = None
+            numbers = self.engine.to_host(groups.numbers.ptr, np.uint32, groups.numbers.nbytes // NUMBER_BYTES, stream)
+            missing = np.flatnonzero(np.isin(numbers, self.lists.groups + np.asarray(error.keys)))
+            raise TableFull(str(error), missing) from error
+        except MemoryError:
+            self.recovery.step = None
+            raise
+
+    def insert_runs(self, keys: int, values: int, n: int, stream: Any) -> None:
+        """Add every pair, in the order of the batch."""
+        self.update(Batch(keys, values, n, stream=stream))
+
+    def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
+        """Erase the first pair of each key; several elements of one key erase its pairs one after the other."""
+        self._erase("pop", keys, n, stream, out_flags=flags)
+
+    def erase_all(self, keys: int, n: int, out: int, stream: Any) -> None:
+        """Erase every pair of each key: uint32[n], how many each element erased."""
+        self._erase("drop", keys, n, stream, out_counts=out)
+
+    def _erase(self, entry: str, keys: int, n: int, stream: Any, **out: int) -> None:
+        self._begin(stream)
+        engine = self.engine
+        numbers, found = self._found(keys, n, stream)
+        report = zeroed_report(engine, stream)
+        batch = ListBatch(n=n, numbers=numbers.ptr, flags=found.ptr, report=report.ptr, **out)
+        self.recovery.step = resting(GroupedRows._restore, self)
+        self._launch(entry, batch, stream)
+        erased = report.read(stream).erased
+        index, lists = self._state
+        self._state = _State(index, lists._replace(size=lists.size - erased))
+        self.recovery.step = None
+        self._rebuild_if_due(stream)
+
+    def _restore(self, stream: Any) -> None:
+        """Read what the lists hold, and erase the keys whose numbers no group has."""
+        index, lists = self._state
+        index.store.finish(stream)
+        groups, segments = totals_of(self.engine, lists, stream)
+        lists = lists._replace(groups=groups, segments=segments, used=lists.chunks[-1].nbytes)
+        self._state = _State(index, lists)
+        size = self.counted(stream)
+        self._forget_keys_from(groups, stream)
+        self._state = _State(index, lists._replace(size=size, held=lists.held + max(0, size - lists.size)))
+
+    def _forget_keys_from(self, groups: int, stream: Any) -> None:
+        """Erase the keys with numbers from ``groups`` on from the table of keys."""
+        engine, index, width, room = self.engine, self.index, self.key_bytes, self.index.store.size
+        keys, numbers = engine.allocate(max(1, room * width), stream), engine.allocate(max(1, 4 * room), stream)
+        n = index.scan(room, keys.ptr, numbers.ptr, stream)
+        which = np.flatnonzero(engine.to_host(numbers.ptr, np.uint32, n, stream) >= groups)
+        if len(which):
+            rows = engine.to_host(keys.ptr, np.uint8, n * width, stream).reshape(n, width)
+            gone = engine.from_host(np.ascontiguousarray(rows[which]), stream)
+            flags = engine.allocate(len(which), stream)
+            index.erase(gone.ptr, len(which), flags.ptr, stream)
+
+    # ---- all pairs
+    def clear(self, stream: Any) -> None:
+        """As `Rows.clear`."""
+        self._begin(stream)
+        self.recovery.step = resting(GroupedRows._clear, self)
+        self._clear(stream)
+        self.recovery.step = None
+
+    def _clear(self, stream: Any) -> None:
+        index, lists = self._state
+        index.clear(stream)
+        for array in (lists.states, lists.totals):
+            self.engine.fill(array.ptr, 0, array.nbytes, stream)
+        cleared = lists._replace(groups=0, segments=0, size=0, held=0, chunks=lists.chunks[-1:], used=0)
+        self._state, self._size_rebuilt = _State(index, cleared), 0
+
+    def rebuild(self, keys: int, stream: Any) -> None:
+        """As `Rows.rebuild`, of room for so many pairs."""
+        self._begin(stream)
+        self._state = self._rebuilt(keys, stream)
+        self._size_rebuilt, self.rebuilds = self.lists.size, self.rebuilds + 1
+        if not self._grows:
+            self._capacity = max(keys, self.lists.size)
+
+    def _rebuilt(self, room: int, stream: Any) -> _State:
+        """The same pairs in new memory, with room for so many; each list is one segment."""
+        engine, held = self.engine, self._scanned(stream)
+        index = self._make_index(max(1, held.n))
+        numbers = counted_up(engine, 0, held.n, stream)
+        if held.n:
+            index.update(Batch(held.keys.ptr, numbers.ptr, held.n, Op.KEEP, _NUMBER_KIND, unique=True, stream=stream))
+        lists = empty_lists(engine, held.n, max(room, held.total) * self.value_bytes, stream)
+        to = lists.chunks[0].ptr
+        batch = ListBatch(elements=held.n, numbers=held.numbers.ptr, offsets=held.offsets.ptr, out_values=to)
+        self._emit(batch, held.total, stream)
+        relisted = ListBatch(n=held.n, counts=held.counts.ptr, offsets=held.offsets.ptr, values=to)
+        relisted.totals = lists.totals.ptr
+        self._launch("relist", relisted, stream, lists)
+        lists = lists._replace(groups=held.n, segments=held.n, size=held.total, held=held.total)
+        return _State(index, lists._replace(used=held.total * self.value_bytes))
+
+    def pack(self, stream: Any) -> int:
+        """Bring the values of each key together, and drop erased ones; how many segments fewer there are."""
+        self._begin(stream)
+        segments = self.lists.segments
+        if self.lists.held > self.lists.size or segments > self.lists.groups:
+            self.rebuild(self._capacity, stream)
+        return segments - self.lists.segments
+
+    def _rebuild_if_due(self, stream: Any) -> None:
+        """Rebuild a table of many short segments, once it has twice the pairs; or of many erased values."""
+        lists = self.lists
+        many = lists.segments > max(_FEWEST_REBUILT, 2 * lists.groups) and lists.held >= 2 * self._size_rebuilt
+        if many or lists.held - lists.size > max(_FEWEST_REBUILT, lists.size):
+            with suppress(MemoryError, TableFull):  # it is as it was
+                self.rebuild(self._capacity, stream)
+
+    def copy(self, stream: Any) -> GroupedRows:
+        """As `Rows.copy`."""
+        self.store.finish(stream)
+        widths = self.key_bytes, self.value_bytes
+        twin = GroupedRows(self.engine, self._make_index, *widths, 0, grows=self._grows)
+        twin._capacity = self._capacity
+        twin._state, twin._size_rebuilt = self._rebuilt(self._capacity, stream), self.lists.size
+        return twin
