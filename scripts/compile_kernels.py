@@ -70,6 +70,7 @@ def specs() -> Iterator[KernelSpec]:
     yield source.BOUNDED
     yield source.AGGREGATES
     yield source.SKETCH
+    yield source.GROUPS
     yield CEILING
     yield LOOKUPS
     yield source.SLABS

@@ -29,6 +29,7 @@ from .settings import get_num_threads, set_num_threads
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from . import relational as relational
     from .relational.distinct import (
         UniqueAll,
         UniqueCounts,
@@ -127,10 +128,10 @@ if not TYPE_CHECKING:  # a checker would take any name for one of the package
     def __getattr__(name: str) -> Any:
         # The tables come when they are first asked for, and NumPy with them, which takes ten times as long as all of
         # ours.
-        module = import_module("." + _HOMES.get(name, "table.maps"), __name__)
+        module = import_module("." + _HOMES.get(name, "relational"), __name__)
         if name in _HOMES:
             globals()[name] = getattr(module, name)
-        if name in globals():  # a room that the tables brought along, too
+        if name in globals():  # a room that was brought along, too
             return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

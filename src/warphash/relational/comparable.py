@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,17 +43,27 @@ def as_type_of(given: Items, wanted: Items) -> Compared | None:
         if given.array.dtype.kind != ("U" if wanted.text else "S"):
             return None
         return Compared(text_items(rows_of(given.array, wanted.text)), None)
-    if isinstance(given, Text):
-        return None  # of any length, where the others have a width
-    array, fits = _as_numbers(given.array, wanted.array.dtype)
+    array, fits = _with_width(given) if isinstance(given, Text) else _as_numbers(given.array, wanted.array.dtype)
     dtype = wanted.array.dtype
     if array.dtype == dtype:
         return Compared(Fixed(array, given.valid), fits)
-    if array.dtype.kind in "iuf" and dtype.kind == "c":
-        made = _cast(array, np.dtype(f"f{dtype.itemsize // 2}"), fits)
-        return None if made is None else Compared(Fixed(made[0].astype(dtype), given.valid), made[1])
-    made = _cast(array, dtype, fits)
-    return None if made is None else Compared(Fixed(made[0], given.valid), made[1])
+    parts = np.dtype(f"f{dtype.itemsize // 2}") if array.dtype.kind in "iuf" and dtype.kind == "c" else dtype
+    made = _cast(array, parts, fits)
+    return None if made is None else Compared(Fixed(made[0].astype(dtype, copy=False), given.valid), made[1])
+
+
+def _with_width(given: Text) -> tuple[npt.NDArray[Any], Valid]:
+    """Strings of any length in a type of NumPy's, which drops zeros at their ends; and which have no such zeros."""
+    rows = given.array if given.valid is None else given.array[given.valid]
+    held = [ctypes.string_at(address, length) for address, length in rows.tolist()]
+    items: list[Any] = [item.decode() for item in held] if given.text else held
+    made = np.array(items, np.str_ if given.text else np.bytes_)
+    fits = np.array([item[-1:] != b"\0" for item in held], np.bool_)
+    if given.valid is not None:
+        kept, made, whole = made, np.zeros(len(given.array), made.dtype), np.ones(len(given.array), np.bool_)
+        made[given.valid], whole[given.valid] = kept, fits
+        fits = whole
+    return made, None if fits.all() else fits
 
 
 def _as_numbers(array: npt.NDArray[Any], wanted: np.dtype[Any]) -> tuple[npt.NDArray[Any], Valid]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from .elements import Elements, elements_of
 from .items import Missing
-from .numbered import Numbers, number_items
+from .numbered import Numbers
 
 __all__ = [
     "UniqueAll",
@@ -61,7 +59,7 @@ def unique(
     Parameters
     ----------
     x
-        An array of any shape, a list, or a column of pandas, Polars or PyArrow.
+        An array of any shape, a list, or a column of pandas, Polars or PyArrow. An array on a GPU has numbers alone.
     return_index, return_inverse, return_counts
         Also answer the position at which each distinct element first appears; the number of each element among the
         distinct ones; how often each distinct element appears.
@@ -85,7 +83,7 @@ def unique(
     DtypeError
         For Python objects that are not all of one type.
     DeviceError
-        For an array on a GPU.
+        For an array on a GPU that is neither one of PyTorch nor one of CuPy.
     ShapeError
         For a frame.
     ParameterError
@@ -107,7 +105,7 @@ def unique(
     """
     elements = elements_of(x, axis)
     nan: Missing = "one" if equal_nan else "apart"
-    numbers = number_items(elements.items, codes=return_inverse, counts=return_counts, nan=nan)
+    numbers = elements.number(codes=return_inverse, counts=return_counts, nan=nan)
     values = elements.taken(numbers.firsts)
     if sorted:
         values, numbers = in_order(elements, values, numbers)
@@ -125,11 +123,10 @@ def in_order(elements: Elements, values: Any, numbers: Numbers) -> tuple[Any, Nu
     """Distinct values in ascending order, and their numbers in that order."""
     order = elements.order(values)
     firsts, codes, counts = numbers
-    if codes is not None:
-        rank = np.empty(len(order) + 1, np.int64)  # the last is the rank of -1, an element that was dropped
-        rank[order] = np.arange(len(order))
-        rank[-1] = -1
-        codes = rank[codes]
+    if codes is not None and len(order):
+        dropped = codes < 0
+        codes = elements.argsort(order)[codes]
+        codes[dropped] = -1
     firsts = firsts[order]
     return elements.taken(firsts), Numbers(firsts, codes, None if counts is None else counts[order])
 
@@ -216,4 +213,4 @@ def unique_values(x: Any, /) -> Any:
 
 def _numbered(x: Any, *, codes: bool = False, counts: bool = False) -> tuple[Elements, Numbers]:
     elements = elements_of(x)
-    return elements, number_items(elements.items, codes=codes, counts=counts, nan="apart")
+    return elements, elements.number(codes=codes, counts=counts, nan="apart")

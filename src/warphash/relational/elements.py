@@ -7,10 +7,11 @@ nulls and decimal numbers are those of the caller.
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from importlib import import_module
-from typing import Any, Protocol, SupportsIndex
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +26,11 @@ from ..arrays.library import ArrayView, Shape
 from ..arrays.nullable_column import without_nulls
 from ..arrays.strings import StringArray, is_null, rows_of
 from ..arrays.view import view
-from ..errors import DeviceError, DtypeError, ParameterError, ShapeError, WarphashError
-from .items import Fixed, Items, text_items
-from .numbered import Int64s
+from ..errors import DtypeError, ParameterError, ShapeError, WarphashError
+from .axes import checked_axis
+from .device_elements import DeviceElements
+from .items import Fixed, Items, Missing, text_items
+from .numbered import Int64s, Numbers, number_items
 
 __all__ = ["ArrayElements", "ColumnElements", "Elements", "concatenated", "elements_of", "items_of_column"]
 
@@ -46,11 +49,28 @@ class Elements(Protocol):
 
     def __len__(self) -> int: ...
 
+    def number(
+        self, *, codes: bool = False, counts: bool = False, nan: Missing = "one", null: Missing = "one"
+    ) -> Numbers:
+        """Number the distinct elements: `numbered.number_items`."""
+
     def taken(self, positions: Int64s) -> Any:
         """The elements at some positions, as an array or a column of the caller's library."""
 
     def order(self, values: Any) -> Int64s:
         """The positions of values that were taken in ascending order; nulls come last, and before them NaN."""
+
+    def argsort(self, numbers: Int64s) -> Int64s:
+        """The positions of some numbers in ascending order; equal ones stay in their order."""
+
+    def lasts(self, numbers: Numbers) -> Int64s:
+        """The position at which each distinct element last appears, of its numbers with codes and counts."""
+
+    def flags(self) -> Any:
+        """True for each element."""
+
+    def shares(self, counts: Int64s) -> Any:
+        """Counts as shares of their sum, float64."""
 
     def for_each(self, answers: npt.NDArray[Any]) -> Any:
         """One answer for each element, in the caller's library, with the shape or the labels of what was given."""
@@ -59,7 +79,43 @@ class Elements(Protocol):
         """Answers for other than the elements, in the caller's library."""
 
 
-class ArrayElements:
+class _HostElements(ABC):
+    """Elements in host memory: positions, codes, counts and flags are arrays of NumPy."""
+
+    @property
+    @abstractmethod
+    def items(self) -> Items:
+        """What is compared."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    def number(
+        self, *, codes: bool = False, counts: bool = False, nan: Missing = "one", null: Missing = "one"
+    ) -> Numbers:
+        """As `Elements.number`."""
+        return number_items(self.items, codes=codes, counts=counts, nan=nan, null=null)
+
+    def argsort(self, numbers: Int64s) -> Int64s:
+        """As `Elements.argsort`."""
+        return np.argsort(numbers, kind="stable")
+
+    def lasts(self, numbers: Numbers) -> Int64s:
+        """As `Elements.lasts`."""
+        made, codes = np.empty(len(numbers.firsts), np.int64), numbers.code_of_each
+        made[codes] = np.arange(len(codes))  # the last of the positions that go to one place stays
+        return made
+
+    def flags(self) -> npt.NDArray[np.bool_]:
+        """As `Elements.flags`."""
+        return np.ones(len(self), np.bool_)
+
+    def shares(self, counts: Int64s) -> npt.NDArray[np.float64]:
+        """As `Elements.shares`."""
+        return np.true_divide(counts, max(1, int(counts.sum())))
+
+
+class ArrayElements(_HostElements):
     """An array in host memory, of any library.
 
     Parameters
@@ -78,18 +134,11 @@ class ArrayElements:
     def __init__(self, seen: ArrayView, axis: int | None = None) -> None:
         host = seen.host
         assert host is not None
-        self._seen, self._axis = seen, axis
-        if axis is None or host.ndim == 1:
-            self._check_axis(axis, host.ndim)
-            self._axis, self.array = None, host if host.ndim == 1 else host.reshape(-1)
+        self._seen, self._axis = seen, checked_axis(axis, host.ndim)
+        if self._axis is None:
+            self.array = host if host.ndim == 1 else host.reshape(-1)
         else:
-            self._check_axis(axis, host.ndim)
-            self.array = np.ascontiguousarray(np.moveaxis(host, axis, 0))
-
-    @staticmethod
-    def _check_axis(axis: int | None, axes: int) -> None:
-        if axis is not None and not (isinstance(axis, SupportsIndex) and -axes <= int(axis) < axes):
-            raise ParameterError(f"axis must be one of the {axes} axes of the array, got {axis!r}: give 0 or None")
+            self.array = np.ascontiguousarray(np.moveaxis(host, self._axis, 0))
 
     def __len__(self) -> int:
         return len(self.array)
@@ -112,8 +161,7 @@ class ArrayElements:
         rows = np.moveaxis(held, self._axis, 0)
         if not rows.size:
             return np.arange(len(rows))
-        rows = np.ascontiguousarray(rows).reshape(len(rows), -1)
-        return np.argsort(rows.view([(f"f{item}", rows.dtype) for item in range(rows.shape[1])])[:, 0], kind="stable")
+        return np.lexsort(rows.reshape(len(rows), -1).T[::-1])
 
     def _host_of(self, values: Any) -> npt.NDArray[Any]:
         host = values if self._seen.library is NUMPY else self._seen.library.see(values).host
@@ -144,7 +192,7 @@ class ArrayElements:
         return out.export()
 
 
-class ColumnElements:
+class ColumnElements(_HostElements):
     """A column of a library with columns, strings of any length, or Python objects of which some are nulls.
 
     Parameters
@@ -221,7 +269,7 @@ def elements_of(given: Any, axis: int | None = None) -> Elements:
     Raises
     ------
     DtypeError, DeviceError, ShapeError
-        As `view.view`, for arrays on a GPU, and for frames.
+        As `view.view` and `DeviceElements`, and for frames.
     ParameterError
         If there is no such axis.
     """
@@ -232,7 +280,8 @@ def elements_of(given: Any, axis: int | None = None) -> Elements:
             return ArrayElements(NUMPY.see(_typed(given)), axis)
         given = np.array([*given, None], object)[:-1]  # of one dimension, whatever the items are
     elif not _is_column(given):
-        return ArrayElements(_in_host_memory(view(given)), axis)
+        seen = view(given)
+        return ArrayElements(seen, axis) if seen.host is not None else DeviceElements(seen, axis)
     if axis is not None and getattr(given, "ndim", 1) > 1:
         raise DtypeError("axis= is for arrays of a fixed-width type: leave it out, or give such an array")
     if axis not in (None, 0, -1):
@@ -242,7 +291,8 @@ def elements_of(given: Any, axis: int | None = None) -> Elements:
 
 def items_of_column(given: Any) -> Items:
     """The items of a column, or of an array of objects."""
-    is_objects = getattr(given, "dtype", None) == object
+    dtype = getattr(given, "dtype", None)
+    is_objects = isinstance(dtype, np.dtype) and dtype.kind == "O"
     text = _text_of_objects(given) if is_objects else text_of(given)
     if text is not None:
         return text_items(rows_of(given, text))
@@ -279,6 +329,9 @@ def concatenated(x: Any, y: Any) -> tuple[Elements, int]:
         If there is no type for both.
     """
     first, second = elements_of(x), elements_of(y)
+    for elements in (first, second):
+        if isinstance(elements, DeviceElements):
+            elements.refuse("a set function")
     try:
         if isinstance(first, ArrayElements) and isinstance(second, ArrayElements):
             return first.joined(second), len(first)
@@ -331,12 +384,3 @@ def _is_column(given: Any) -> bool:
             )
         return True
     return text_of(given) is not None
-
-
-def _in_host_memory(seen: ArrayView) -> ArrayView:
-    if seen.host is None:
-        raise DeviceError(
-            f"expected an array in host memory, got one on {seen.device}: the relational verbs run on the CPU, so copy "
-            "the array to the host, or use the verbs of a HashMap or HashSet, which run on that device"
-        )
-    return seen

@@ -5,14 +5,11 @@ from __future__ import annotations
 import sys
 from typing import Any, Literal
 
-import numpy as np
-
 from ..arrays.adapters.columns import library_name
 from ..errors import ParameterError
 from .distinct import in_order
 from .elements import elements_of
 from .items import Missing
-from .numbered import number_items
 
 __all__ = ["duplicated", "factorize", "nunique", "value_counts"]
 
@@ -54,7 +51,7 @@ def factorize(x: Any, *, sort: bool = False, nulls: Literal["drop", "key"] = "dr
     """
     missing = _rule(nulls)
     elements = elements_of(x)
-    numbers = number_items(elements.items, codes=True, nan=missing, null=missing)
+    numbers = elements.number(codes=True, nan=missing, null=missing)
     values = elements.taken(numbers.firsts)
     if sort:
         values, numbers = in_order(elements, values, numbers)
@@ -109,12 +106,12 @@ def value_counts(
     """
     elements = elements_of(x)
     missing = _rule("drop" if dropna else "key")
-    numbers = number_items(elements.items, counts=True, nan=missing, null=missing)
+    numbers = elements.number(counts=True, nan=missing, null=missing)
     firsts, counts = numbers.firsts, numbers.count_of_each
     if sort:
-        order = np.argsort(counts if ascending else -counts, kind="stable")
+        order = elements.argsort(counts if ascending else -counts)
         firsts, counts = firsts[order], counts[order]
-    answers = counts / max(1, counts.sum()) if normalize else counts
+    answers = elements.shares(counts) if normalize else counts
     values = elements.taken(firsts)
     if library_name(x) != "pandas":
         return values, elements.apart(answers)
@@ -158,16 +155,11 @@ def duplicated(x: Any, keep: Literal["first", "last", False] = "first") -> Any:
     if keep not in ("first", "last", False):
         raise ParameterError(f"keep must be 'first', 'last' or False, got {keep!r}")
     elements = elements_of(x)
-    numbers = number_items(elements.items, codes=keep != "first", counts=not keep)
+    numbers = elements.number(codes=keep != "first", counts=keep != "first")
     if not keep:
         return elements.for_each((numbers.count_of_each > 1)[numbers.code_of_each])
-    kept = numbers.firsts
-    if keep == "last":
-        codes = numbers.code_of_each
-        kept = np.empty(len(numbers.firsts), np.int64)
-        kept[codes] = np.arange(len(codes))  # the last of the positions that go to one place stays
-    flags = np.ones(len(elements), np.bool_)
-    flags[kept] = False
+    flags = elements.flags()
+    flags[elements.lasts(numbers) if keep == "last" else numbers.firsts] = False
     return elements.for_each(flags)
 
 
@@ -197,4 +189,4 @@ def nunique(x: Any, *, dropna: bool = True) -> int:
     2
     """
     missing = _rule("drop" if dropna else "key")
-    return len(number_items(elements_of(x).items, nan=missing, null=missing).firsts)
+    return len(elements_of(x).number(nan=missing, null=missing).firsts)

@@ -27,7 +27,9 @@ class Index:
 
     Raises
     ------
-    DtypeError, DeviceError, ShapeError, MemoryError
+    DeviceError
+        For an array on a GPU.
+    DtypeError, ShapeError, MemoryError
         As `unique`; and for keys of more than 128 bytes.
 
     Notes
@@ -85,7 +87,7 @@ class Index:
         ParameterError
             If keys of the index repeat.
         DtypeError, DeviceError, ShapeError, MemoryError
-            As `unique`.
+            As of the class.
 
         Notes
         -----
@@ -116,7 +118,7 @@ class Index:
         Raises
         ------
         DtypeError, DeviceError, ShapeError, MemoryError
-            As `unique`.
+            As of the class.
 
         Notes
         -----

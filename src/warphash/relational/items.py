@@ -9,6 +9,7 @@ Nulls, and NaN where the caller has a rule for it, are no rows. `numbered.number
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -134,7 +135,7 @@ def packed(engine: Engine, items: Items, nan: Missing = "one") -> Packed:
         array = array[kept]
     if kind not in "iumMSU":
         array = _with_one_pattern(array)
-    width = array.nbytes // len(array) if len(array) else 1
+    width = array.dtype.itemsize * math.prod(array.shape[1:])
     return Packed(array, width, kept) if width else Packed(np.zeros(len(array), np.uint8), 1, kept)
 
 

@@ -21,7 +21,7 @@ from .comparable import as_type_of
 from .items import Fixed, Items, Missing, Packed, Text, packed
 from .numbered import Int64s
 
-__all__ = ["KnownItems"]
+__all__ = ["KnownItems", "as_keys", "set_of"]
 
 _NO_NUMBER = 2**32 - 1
 """Of a string that a `StringTable` does not have."""
@@ -80,15 +80,11 @@ class KnownItems:
             raise DtypeError(
                 f"an item to be looked up has at most {MAX_KEY_BYTES} bytes, got {rows.width}: take a hash"
             )
-        keys = _as_keys(rows)
-        options: dict[str, Any] = {"device": "cpu"}
-        if rows.width <= 8:  # of words, a table whose lookups are the fastest
-            options["priorities"] = ("query",)
         if codes is None:
-            self._table = HashSet.from_arrays(keys, **options)
+            self._table = set_of(rows)
         else:
             kept = codes if rows.kept is None else codes[rows.kept]
-            self._table = HashMap.from_arrays(keys, kept, assume_unique=True, **options)
+            self._table = HashMap.from_arrays(as_keys(rows), kept, assume_unique=True, **_options(rows))
 
     def codes_of(self, items: Items) -> Int64s:
         """The code of each item, int64[n]; -1 for one that is not there."""
@@ -109,7 +105,7 @@ class KnownItems:
                 there = compared.fits if there is None else compared.fits & there
             if isinstance(compared.items, Fixed):
                 rows = packed(self._engine, Fixed(compared.items.array, there), self._nan)
-                there, found = rows.kept, look_up(_as_keys(rows))
+                there, found = rows.kept, look_up(as_keys(rows))
             else:
                 strings = compared.items.array
                 found = look_up(np.ascontiguousarray(strings if there is None else strings[there]))
@@ -146,7 +142,17 @@ class KnownItems:
         return numbers
 
 
-def _as_keys(rows: Packed) -> npt.NDArray[Any]:
+def set_of(rows: Packed) -> HashSet[Any]:
+    """A set of rows."""
+    return HashSet.from_arrays(as_keys(rows), **_options(rows))
+
+
+def _options(rows: Packed) -> dict[str, Any]:
+    """Of words, a table whose lookups are the fastest."""
+    return {"device": "cpu", "priorities": ("query",)} if rows.width <= 8 else {"device": "cpu"}
+
+
+def as_keys(rows: Packed) -> npt.NDArray[Any]:
     """Rows of bytes as keys of a table: integers, if they are as wide."""
     kind = "u" if rows.width in (1, 2, 4, 8) else "V"
     return np.ascontiguousarray(rows.rows).reshape(-1).view(np.uint8).view(f"{kind}{rows.width}")

@@ -9,14 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.adapters.columns import library_name
-from ..errors import ParameterError
+from ..arrays.adapters.numpy import address_of
+from ..arrays.row_type import MAX_KEY_BYTES
+from ..errors import DtypeError, ParameterError
+from ..runtime.devices import engine_for
+from ..runtime.engine import Engine
+from ..storage.groups.members import mark_members
 from ..table.maps import HashMap, HashSet
 from .comparable import as_type_of
-from .elements import elements_of
+from .device_elements import DeviceElements
+from .elements import Elements, elements_of
 from .index import Index
-from .items import Fixed, Items, Missing
-from .known import KnownItems
-from .numbered import number_items
+from .items import Fixed, Items, Missing, Packed, Text, packed
+from .known import KnownItems, as_keys, set_of
+from .numbered import number_rows
 
 __all__ = ["found_in", "isin"]
 
@@ -83,6 +89,9 @@ def isin(
         return _inverted(answers) if invert else answers
     elements, others = elements_of(element), elements_of(test_elements)
     nan: Missing = "one" if equal_nan else "dropped"
+    if isinstance(elements, DeviceElements):
+        answers = elements.for_each(_found_on_device(elements, others, nan))
+        return ~answers if invert else answers
     flags = found_in(elements.items, others.items, nan=nan, null="one" if nulls == "equal" else "dropped")
     return elements.for_each(~flags if invert else flags)
 
@@ -95,40 +104,60 @@ def found_in(items: Items, others: Items, *, nan: Missing, null: Missing) -> npt
     nan, null
         ``"one"``: NaN equals NaN, and a null a null; ``"dropped"``: they equal nothing.
     """
-    if isinstance(items, Fixed) and isinstance(others, Fixed) and len(items.array) + len(others.array) <= _FEW:
-        return _found_in_few(items, others, nan, null)
-    if (compared := as_type_of(others, items)) is not None and compared.fits is not None:
-        others = _chosen(compared.items, compared.fits)
-    elif compared is not None:
-        others = compared.items
-    return KnownItems(others, nan=nan, null=null).contains(items)
+    compared = as_type_of(others, items)
+    if isinstance(items, Text) or compared is None or isinstance(compared.items, Text):
+        return KnownItems(others, nan=nan, null=null).contains(items)
+    has_null = null == "one" and others.valid is not None and not others.valid.all()
+    valid = others.valid
+    if compared.fits is not None:
+        valid = compared.fits if valid is None else compared.fits & valid
+    engine = engine_for("cpu")
+    rows = packed(engine, items, nan)
+    found = _found_rows(engine, rows, packed(engine, Fixed(compared.items.array, valid), nan))
+    if rows.kept is None:
+        return found
+    flags = np.zeros(len(items.array), np.bool_)
+    flags[rows.kept] = found
+    if has_null and items.valid is not None:
+        flags[~items.valid] = True
+    return flags
 
 
-def _found_in_few(items: Fixed, others: Fixed, nan: Missing, null: Missing) -> npt.NDArray[np.bool_]:
-    """Number the others and the items behind them: those that are there have the numbers of the others."""
-    first = others
-    if items.array.dtype != others.array.dtype:
-        compared = as_type_of(others, items)
+def _found_on_device(elements: DeviceElements, others: Elements, nan: Missing) -> Any:
+    """Which elements on a GPU are among others, which are there, too, or are sent there."""
+    if isinstance(others, DeviceElements):
+        if others.dtype != elements.dtype and "f" in (elements.dtype.kind, others.dtype.kind):
+            raise DtypeError(
+                f"expected two arrays of one type on {elements.device}, got {elements.dtype} and {others.dtype}: "
+                "convert one of them"
+            )
+        words = others.words(nan)
+    else:
+        compared = as_type_of(others.items, Fixed(np.empty(0, elements.dtype)))
         if compared is None:
-            return KnownItems(others, nan=nan, null=null).contains(items)
-        made = compared.items if compared.fits is None else _chosen(compared.items, compared.fits)
-        assert isinstance(made, Fixed)
-        first = made
-    array, valid = np.concatenate((first.array, items.array)), None
-    if first.valid is not None or items.valid is not None:
-        both = (np.ones(len(each.array), np.bool_) if each.valid is None else each.valid for each in (first, items))
-        valid = np.concatenate(tuple(both))
-    numbers = number_items(Fixed(array, valid), codes=True, nan=nan, null=null)
-    known = np.searchsorted(numbers.firsts, len(first.array))
-    codes = numbers.code_of_each[len(first.array) :]
-    return (codes >= 0) & (codes < known)
+            return ~elements.flags()
+        valid = others.items.valid
+        if compared.fits is not None:
+            valid = compared.fits if valid is None else compared.fits & valid
+        rows = packed(engine_for("cpu"), compared.items._replace(valid=valid), nan)
+        kind = "u" if elements.dtype.kind in "bu" else "i"
+        words = np.ascontiguousarray(rows.rows).view(f"{kind}{rows.width}")
+    return HashSet.from_arrays(words, device=elements.device).contains(elements.words("one"))
 
 
-def _chosen(items: Items, fits: npt.NDArray[np.bool_]) -> Items:
-    """The items that fit, and the nulls."""
-    if items.valid is not None:
-        fits = fits | ~items.valid
-    return items._replace(array=items.array[fits], valid=None if items.valid is None else items.valid[fits])
+def _found_rows(engine: Engine, rows: Packed, others: Packed) -> npt.NDArray[np.bool_]:
+    """Which rows are among others of the same width."""
+    n, count, width = len(rows.rows), len(others.rows), rows.width
+    if not (n and count):
+        return np.zeros(n, np.bool_)
+    if n + count <= _FEW or width > MAX_KEY_BYTES:  # the others and the rows behind them, numbered together
+        numbers = number_rows(engine, np.concatenate((others.rows, rows.rows)), width, codes=True)
+        return numbers.code_of_each[count:] < np.searchsorted(numbers.firsts, count)
+    flags = np.empty(n, np.bool_)
+    words = address_of(rows.rows), n, address_of(others.rows), count
+    if mark_members(engine, *words, width, address_of(flags)):
+        return flags
+    return np.asarray(set_of(others).contains(as_keys(rows)), np.bool_)
 
 
 def _inverted(flags: Any) -> Any:

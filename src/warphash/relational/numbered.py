@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,9 @@ from ..runtime.devices import engine_for
 from ..runtime.engine import Buffer, Engine
 from ..runtime.memory import bytes_at
 from ..storage.groups.numbering import number
-from .items import Items, Missing, Packed, packed
+from .items import Items, Missing, packed
 
-__all__ = ["Int64s", "Numbers", "number_items"]
+__all__ = ["Int64s", "Numbers", "number_items", "number_rows"]
 
 Int64s = npt.NDArray[np.int64]
 
@@ -71,17 +71,20 @@ def number_items(
     """
     engine = engine_for("cpu")
     rows = packed(engine, items, nan)
-    made = _number_rows(engine, rows, codes, counts)
+    made = number_rows(engine, rows.rows, rows.width, codes=codes, counts=counts)
     return made if rows.kept is None else _with_missing(made, items, rows.kept, nan, null)
 
 
-def _number_rows(engine: Engine, rows: Packed, codes: bool, counts: bool) -> Numbers:
-    n = len(rows.rows)
+def number_rows(
+    engine: Engine, rows: npt.NDArray[Any], width: int, *, codes: bool = False, counts: bool = False
+) -> Numbers:
+    """Number the distinct rows of a contiguous array, each of ``width`` bytes. Raises as `numbering.number`."""
+    n = len(rows)
     code = np.empty(n, np.int64) if codes else None
     if not n:
         return Numbers(np.empty(0, np.int64), code, np.empty(0, np.int64) if counts else None)
     numbers = 0 if code is None else address_of(code)
-    made = number(engine, address_of(rows.rows), rows.width, n, numbers=numbers, counts=counts)
+    made = number(engine, address_of(rows), width, n, numbers=numbers, counts=counts)
     count = None if made.counts is None else _as_int64(made.counts, made.size)
     return Numbers(_as_int64(made.firsts, made.size), code, count)
 
@@ -96,24 +99,26 @@ def _with_missing(made: Numbers, items: Items, kept: npt.NDArray[np.bool_], nan:
     Missing items become keys among the others, each in the place that its first position has.
     """
     is_null = np.zeros(len(kept), np.bool_) if items.valid is None else ~items.valid
-    groups = [_keys_of(np.flatnonzero(is_null), null), _keys_of(np.flatnonzero(~kept & ~is_null), nan)]
-    missing = np.concatenate([positions for positions, _ in groups])
-    owners = np.concatenate([owners for _, owners in groups])  # the first position of the key of each missing item
-    extra, key, sizes = np.unique(owners, return_inverse=True, return_counts=True)
+    groups = [(np.flatnonzero(is_null), null), (np.flatnonzero(~kept & ~is_null), nan)]
+    groups = [(positions, rule) for positions, rule in groups if len(positions) and rule != "dropped"]
+    keys = [positions[:1] if rule == "one" else positions for positions, rule in groups]  # the first position of each
+    sizes = [[len(positions)] if rule == "one" else np.ones(len(positions), np.int64) for positions, rule in groups]
+    unordered = np.concatenate([np.empty(0, np.int64), *keys])
+    order = np.argsort(unordered)
+    extra = unordered[order]
     at = np.flatnonzero(kept)
     firsts = at[made.firsts]
     behind = np.searchsorted(firsts, extra)  # how many of the other keys come before each of these
-    counts = None if made.counts is None else np.insert(made.counts, behind, sizes)
+    counts = made.counts
+    if counts is not None and groups:
+        counts = np.insert(counts, behind, np.concatenate(sizes)[order])
     code = None
     if made.codes is not None:
         code = np.full(len(kept), -1, np.int64)
         code[at] = (np.arange(len(firsts)) + np.searchsorted(extra, firsts))[made.codes]
-        code[missing] = (behind + np.arange(len(extra)))[key]
+        places = np.empty(len(extra), np.int64)
+        places[order] = behind + np.arange(len(extra))
+        for positions, rule in groups:
+            n = 1 if rule == "one" else len(positions)
+            code[positions], places = places[:n], places[n:]
     return Numbers(np.insert(firsts, behind, extra), code, counts)
-
-
-def _keys_of(positions: Int64s, rule: Missing) -> tuple[Int64s, Int64s]:
-    """The positions of missing items that are keys, and for each of these the first position of its key."""
-    if rule == "dropped" or not len(positions):
-        return positions[:0], positions[:0]
-    return positions, positions if rule == "apart" else np.full(len(positions), positions[0])

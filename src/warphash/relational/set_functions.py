@@ -66,7 +66,9 @@ def intersect1d(
 
     Raises
     ------
-    DtypeError, DeviceError, ShapeError, MemoryError
+    DeviceError
+        For an array on a GPU.
+    DtypeError, ShapeError, MemoryError
         As `unique`.
 
     Notes
@@ -105,7 +107,9 @@ def union1d(ar1: Any, ar2: Any, *, sorted: bool = True) -> Any:
 
     Raises
     ------
-    DtypeError, DeviceError, ShapeError, MemoryError
+    DeviceError
+        For an array on a GPU.
+    DtypeError, ShapeError, MemoryError
         As `unique`.
 
     Notes
@@ -141,7 +145,9 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, sorted: bool =
 
     Raises
     ------
-    DtypeError, DeviceError, ShapeError, MemoryError
+    DeviceError
+        For an array on a GPU.
+    DtypeError, ShapeError, MemoryError
         As `unique`.
 
     Notes
@@ -176,7 +182,9 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, sorted: bool = 
 
     Raises
     ------
-    DtypeError, DeviceError, ShapeError, MemoryError
+    DeviceError
+        For an array on a GPU.
+    DtypeError, ShapeError, MemoryError
         As `unique`.
 
     Notes

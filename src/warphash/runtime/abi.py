@@ -246,6 +246,18 @@ MOST_PART_BITS = 11
 """A part has a line in the memory of a thread that writes to it."""
 
 
+class Members(ctypes.Structure):
+    """Words of a small range that are members of a set."""
+
+    _fields_ = _words("marks low range word_bytes")
+
+
+class MemberBatch(Launch):
+    """Words to add, or to look up."""
+
+    _fields_ = _words("words flags")
+
+
 # ---- quotient/abi.cuh
 class QuotientTable(Table):
     """A quotient table: how its buckets form ranges, and what a batch keeps of each range.
@@ -469,8 +481,8 @@ REPORT_WORDS = COUNT_WORDS + 8 * REPORT_LINES
 FEW_REPORT_WORDS = 2
 """Words of a ``FewReport``: the numbers of added keys and of adopted pairs."""
 
-LEFTOVER, WINNERS, LOSERS, CROWDS = 0, 8, 16, 40
-"""Where the lengths of a report's lists are, in bytes."""
+LEFTOVER, WINNERS, LOSERS, UNPLACED_ELEMENTS, CROWDS = 0, 8, 16, 32, 40
+"""Where the lengths of a report's lists, and the number of unplaced elements, are, in bytes."""
 
 LISTS_BYTES = 3 * 8
 """So many bytes of a report are zeroed to restart the lists for the next piece of a batch."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warphash.storage.groups.row_numbers import cells_for
-from warphash.storage.groups.ways import Way, chunks_of, expected_in_part, sampled_words, way_of
+from warphash.storage.groups.ways import Way, chunks_of, expected_in_part, may_be_marks, sampled_words, way_of
 
 M = 1_000_000
 
@@ -48,3 +48,11 @@ def test_samples(n: int, sampled: int) -> None:
 def test_parts_and_cells() -> None:
     assert expected_in_part(1 << 20, 4) == 65_536 + 1_024
     assert [cells_for(keys) for keys in (0, 128, 129, 1 << 20)] == [256, 256, 512, 1 << 21]
+
+
+@pytest.mark.parametrize(
+    ("given", "may"),
+    [((10, 80), True), ((10, 81), False), ((10 * M, 32 << 20), True), ((10 * M, (32 << 20) + 1), False)],
+)
+def test_marks(given: tuple[int, int], may: bool) -> None:
+    assert may_be_marks(*given) == may

@@ -1,4 +1,4 @@
-// What kernels that number keys are given (core/abi.cuh, groups/number.cuh, groups/cpu/number.cuh, groups/cpu/parts.cuh).
+// What kernels that number keys, or look them up among few, are given (core/abi.cuh, groups/number.cuh, groups/cpu/).
 #pragma once
 #include "core/abi.cuh"
 
@@ -59,5 +59,19 @@ struct PartBatch : ChunkBatch {
 
 // A part has a line in the memory of a thread that writes to it.
 constexpr int kMostPartBits = 11;
+
+// Words of a small range that are members of a set.
+struct Members {
+  u64 marks;       // u8 per place, and one more: 1 for a member
+  u64 low;         // the word of place 0
+  u64 range;       // and how many places there are
+  u64 word_bytes;  // 1, 2, 4 or 8
+};
+
+// Words to add, or to look up.
+struct MemberBatch : Launch {
+  u64 words;  // packed
+  u64 flags;  // mark_members: u8 per element, 0 or 1
+};
 
 }  // namespace warphash

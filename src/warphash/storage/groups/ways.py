@@ -16,7 +16,17 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-__all__ = ["FEWEST_SAMPLED", "MOST_PART_BITS", "Way", "chunks_of", "expected_in_part", "sampled_words", "way_of"]
+__all__ = [
+    "FEWEST_SAMPLED",
+    "MOST_PART_BITS",
+    "Way",
+    "chunks_of",
+    "expected_in_part",
+    "may_be_marks",
+    "may_be_places",
+    "sampled_words",
+    "way_of",
+]
 
 FEWEST_SAMPLED = 1 << 13
 """Words from which on a sample tells how many keys to expect. A table for fewer words costs less than the sample."""
@@ -35,6 +45,12 @@ _PART_BYTES = 512 << 10
 
 _PLACES_BYTES = 24 << 20
 """Largest memory with a place for each key that can be, 4 bytes each."""
+
+_MARKS_BYTES = 32 << 20
+"""Largest memory with a byte for each word that can be a member."""
+
+_MARKS_OF_ELEMENT = 8
+"""To clear so many bytes takes less time than to look up one element in a table."""
 
 _WORDS_OF_MERGED = 4
 """Words for each key that one thread merges."""
@@ -97,6 +113,11 @@ def way_of(n: int, distinct: int, span: int | None, threads: int) -> Way:
 def may_be_places(n: int, span: int) -> bool:
     """Whether a place for each of ``span`` keys costs less than a table of the keys of ``n`` words."""
     return span <= 4 * n and 4 * span <= _PLACES_BYTES
+
+
+def may_be_marks(elements: int, span: int) -> bool:
+    """Whether a byte for each of ``span`` words costs less than a table, of a call with so many elements in all."""
+    return span <= _MARKS_OF_ELEMENT * elements and span <= _MARKS_BYTES
 
 
 def expected_in_part(distinct: int, part_bits: int) -> int:

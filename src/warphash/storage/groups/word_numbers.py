@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import ctypes
-import random
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ...runtime.abi import COUNT_WORDS, REPORT_WORDS, Chunks, NumberBatch, PartBatch, Report, StoredRows, WordBatch
+from ...runtime.abi import REPORT_WORDS, UNPLACED_ELEMENTS, Chunks, NumberBatch, PartBatch, StoredRows, WordBatch
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import GROUPS, ROWS
 from ...settings import get_num_threads
 from ..batch_order.sample import sample_rows
 from ..estimate import distinct_of_sample
-from .ways import FEWEST_SAMPLED, Way, chunks_of, expected_in_part, may_be_places, sampled_words, way_of
+from .spans import cut, least_span, span_of, span_of_type
+from .ways import FEWEST_SAMPLED, Way, expected_in_part, may_be_places, sampled_words, way_of
 
 __all__ = ["number"]
-
-_LINE_ELEMENTS = 64
-"""Chunks begin at multiples of so many elements, so that two threads write to no common line."""
 
 
 def number(engine: Engine, batch: NumberBatch) -> int:
@@ -37,20 +32,20 @@ class _Numbering:
         self._held: list[Buffer] = []
         self._batch = batch = PartBatch()
         ctypes.memmove(ctypes.addressof(batch), ctypes.addressof(given), ctypes.sizeof(NumberBatch))
-        self._low, self._span = 0, None if given.key_bytes > 2 else 1 << 8 * given.key_bytes
+        self._span = span_of_type(given.key_bytes)  # if it is known to be small
         self._widen()
-        self._report = self._memory(8 * REPORT_WORDS)
-        batch.report = self._report
-        engine.fill(self._report, 0, 8 * REPORT_WORDS)
+        batch.report = self._memory(8 * REPORT_WORDS)
+        self._given_up = ctypes.c_uint64.from_address(batch.report + UNPLACED_ELEMENTS)
+        self._given_up.value = 0
 
     def run(self) -> int:
         """Number the words."""
         way = self._way()
         batch = self._batch
-        chunks = self._cut(way.chunks)
+        chunks = cut(self._n, way.chunks)
         if way.by_place and self._span:
-            batch.low, batch.range = self._low, self._span
-            places_bytes = 4 * chunks.count * (self._span + 1)
+            batch.low, batch.range = self._span
+            places_bytes = 4 * chunks.count * (batch.range + 1)
             batch.key_places = self._memory(places_bytes)
             self._engine.fill(batch.key_places, 0, places_bytes)
         return self._in_parts(chunks, way.part_bits) if way.part_bits else self._in_chunks(chunks)
@@ -73,42 +68,19 @@ class _Numbering:
         if n < FEWEST_SAMPLED:
             self._batch.expected = n
             return Way(1)
-        sample = self._sample()
-        distinct = min(distinct_of_sample(sample, n), self._span or n)
-        if self._span is None:
-            self._find_span(sample)
-        self._batch.expected = distinct
-        return way_of(n, distinct, self._span, threads)
-
-    def _sample(self) -> npt.NDArray[Any]:
         batch = self._batch
-        return sample_rows(self._engine, batch.keys, batch.key_bytes, self._n, sampled_words(self._n))
-
-    def _find_span(self, sample: npt.NDArray[Any]) -> None:
-        """Find the least key and how many keys can be, as signed or as unsigned integers, if these are few."""
-        n = self._n
-        kinds = sample.view(f"i{sample.itemsize}"), sample
-        if not any(may_be_places(n, int(keys.max()) - int(keys.min()) + 1) for keys in kinds):
-            return
-        chunks = self._cut(chunks_of(n, get_num_threads()))
-        self._batch.bounds = self._memory(32 * chunks.count)
-        self._launch("bounds", chunks)
-        words = self._engine.to_host(self._batch.bounds, np.uint64, 4 * chunks.count).reshape(-1, 4)
-        for bounds in (words[:, :2].view(np.int64), words[:, 2:]):
-            low, high = int(bounds[:, 0].min()), int(bounds[:, 1].max())
-            if may_be_places(n, high - low + 1):
-                self._low, self._span = low & (1 << 64) - 1, high - low + 1
-                return
+        sample = sample_rows(self._engine, batch.keys, batch.key_bytes, n, sampled_words(n))
+        if self._span is None and may_be_places(n, least_span(sample).size):
+            self._span = span_of(self._engine, batch.keys, batch.key_bytes, n)
+        size = None if self._span is None else self._span.size
+        batch.expected = min(distinct_of_sample(sample, n), size or n)
+        return way_of(n, batch.expected, size, threads)
 
     # ---- launches
     def _memory(self, nbytes: int) -> int:
         """Address of memory that lives as long as this call."""
         self._held.append(self._engine.allocate(max(1, nbytes)))
         return self._held[-1].ptr
-
-    def _cut(self, count: int) -> Chunks:
-        length = -(-self._n // count) + _LINE_ELEMENTS - 1 & -_LINE_ELEMENTS
-        return Chunks(length=length, count=-(-self._n // length), salt=random.getrandbits(64))
 
     def _launch(self, entry: str, chunks: Chunks, skipped: int = 0) -> None:
         """Run a kernel over all elements but some at the front.
@@ -119,7 +91,7 @@ class _Numbering:
             If a thread has found no memory for its table.
         """
         self._program.run(entry, chunks, self._batch, self._n - skipped, None)
-        if Report.of(self._engine.to_host(self._report, np.uint64, COUNT_WORDS)).unplaced:
+        if self._given_up.value:
             raise MemoryError("the system refused the memory for a table of the distinct keys of a batch")
 
     # ---- in chunks
@@ -128,15 +100,15 @@ class _Numbering:
         batch, count = self._batch, chunks.count
         batch.sizes = self._memory(4 * (count + 1))
         self._launch("number", chunks)
-        sizes = self._engine.to_host(batch.sizes, np.uint32, count)
+        sizes = np.frombuffer((ctypes.c_uint32 * (count + 1)).from_address(batch.sizes), np.uint32)
         if count == 1:
             return int(sizes[0])
-        batch.map, batch.bases = self._memory(4 * int(sizes.sum(dtype=np.int64))), self._memory(4 * count)
+        batch.map, batch.bases = self._memory(4 * int(sizes[:count].sum(dtype=np.int64))), self._memory(4 * count)
         self._launch("merge", chunks)
         if batch.numbers:
             batch.renumbered_from = chunks.length
             self._launch("renumber", chunks, chunks.length)
-        return int(self._engine.to_host(batch.sizes + 4 * count, np.uint32, 1)[0])
+        return int(sizes[count])
 
     # ---- in parts
     def _in_parts(self, chunks: Chunks, part_bits: int) -> int:

@@ -1,5 +1,6 @@
-// The kernels that number keys on a CPU.
+// The kernels for the distinct keys of a batch on a CPU.
 #pragma once
+#include "groups/cpu/members.cuh"
 #include "groups/cpu/number.cuh"
 #include "groups/cpu/parts.cuh"
 
@@ -27,4 +28,6 @@ using OverParts = OverChunks<PartBatch, Of4, Of8>;
                  warphash::OverParts<warphash::BringToParts<warphash::u32>, warphash::BringToParts<warphash::u64>>) \
   WARPHASH_ENTRY(number_parts, warphash::NumberParts)                                                               \
   WARPHASH_ENTRY(replay, warphash::OverParts<warphash::Replay<warphash::u32>, warphash::Replay<warphash::u64>>)     \
-  WARPHASH_ENTRY(count_keys, warphash::CountKeys)
+  WARPHASH_ENTRY(count_keys, warphash::CountKeys)                                                                   \
+  WARPHASH_ENTRY(add_members, warphash::OverMembers<warphash::AddMember>)                                           \
+  WARPHASH_ENTRY(mark_members, warphash::OverMembers<warphash::MarkMember>)

@@ -1,0 +1,234 @@
+"""Arrays of PyTorch and CuPy on a GPU: numbered there, with kernels and with operations of their own library.
+
+The host learns sizes alone. Positions, codes and counts are arrays of the same library, on the same GPU.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..arrays.batch import library_of_rows
+from ..arrays.library import ArrayView
+from ..errors import DeviceError, DtypeError
+from ..runtime.devices import engine_for
+from ..runtime.engine import Buffer
+from ..storage.groups.numbering import number
+from .axes import checked_axis
+from .items import Items, Missing
+from .numbered import Numbers
+
+__all__ = ["DeviceElements"]
+
+_INT32, _INT64, _FLOAT64, _BOOL = map(np.dtype, (np.int32, np.int64, np.float64, np.bool_))
+
+_WORDS = {"b": "uint", "f": "int"}
+"""Integers of the same width, by the kind of type."""
+
+_NAN_BITS = 0x7FF8 << 48
+"""A NaN of float64. Each of the next 2^51 - 1 patterns of bits is one, too."""
+
+
+class DeviceElements:
+    """An array on a GPU.
+
+    Parameters
+    ----------
+    seen
+        The array.
+    axis
+        As of `ArrayElements`.
+
+    Raises
+    ------
+    DeviceError
+        For an array of another library.
+    DtypeError
+        For complex numbers.
+    ParameterError
+        If the array has no such axis.
+    """
+
+    def __init__(self, seen: ArrayView, axis: int | None = None) -> None:
+        if seen.library.kind not in ("torch", "cupy"):
+            raise DeviceError(
+                f"expected an array of PyTorch or CuPy, or one in host memory, got one of kind {seen.kind!r} on "
+                f"{seen.device}: give torch.from_dlpack(x)"
+            )
+        if seen.dtype.kind not in "biuf":
+            raise DtypeError(
+                f"expected numbers or truth values on {seen.device}, got {seen.dtype}: copy the array to the host"
+            )
+        self._seen = seen
+        self._library: Any = library_of_rows(seen.library)
+        self._xp = sys.modules[seen.library.kind]
+        self._axis = checked_axis(axis, len(seen.shape))
+        owner = seen.owner.detach() if seen.library.kind == "torch" else seen.owner
+        self.array = owner.reshape(-1) if self._axis is None else self._contiguous(self._moved(owner, self._axis, 0))
+
+    # ---- what the libraries name in two ways
+    def _moved(self, array: Any, source: int, target: int) -> Any:
+        move = self._xp.movedim if hasattr(self._xp, "movedim") else self._xp.moveaxis
+        return move(array, source, target)
+
+    def _contiguous(self, array: Any) -> Any:
+        return array.contiguous() if hasattr(array, "contiguous") else self._xp.ascontiguousarray(array)
+
+    def _ranks(self, n: int) -> Any:
+        """0, 1, 2, …, int64."""
+        if self._library.kind == "torch":
+            return self._xp.arange(n, device=self.array.device)
+        return self._xp.arange(n, dtype=_INT64)
+
+    def argsort(self, numbers: Any) -> Any:
+        """As `Elements.argsort`."""
+        if self._library.kind == "torch":
+            return numbers.argsort(stable=True)
+        return self._xp.argsort(numbers, kind="stable")
+
+    # ---- as of all elements
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of an item."""
+        return self._seen.dtype
+
+    @property
+    def device(self) -> str:
+        """Where they are, as ``"cuda:0"``."""
+        return self._seen.device
+
+    def __len__(self) -> int:
+        return int(self.array.shape[0])
+
+    @property
+    def items(self) -> Items:
+        """Raises `DeviceError`: items are compared in host memory."""
+        self.refuse("this verb")
+
+    def refuse(self, verb: str) -> NoReturn:
+        """Raise `DeviceError` for a verb that takes arrays in host memory alone."""
+        raise DeviceError(
+            f"{verb} takes arrays in host memory, got one on {self._seen.device}: copy it to the host, or use a "
+            "HashSet or a HashMap, whose verbs run on that device"
+        )
+
+    def number(
+        self, *, codes: bool = False, counts: bool = False, nan: Missing = "one", null: Missing = "one"
+    ) -> Numbers:
+        """As `Elements.number`."""
+        array = self.with_one_pattern("apart" if nan == "apart" else "one")
+        seen, n = self._library.see(array), len(self)
+        code = self._empty(n, _INT64) if codes else None
+        if not n:
+            return Numbers(self._empty(0, _INT64).owner, code and code.owner, self._empty(0, _INT64).owner)
+        width = seen.nbytes // n
+        if not width:  # rows without items
+            seen, width = self._library.see(self._library.cast(self._ranks(n) * 0, _BOOL)), 1
+        engine, stream = engine_for(seen.device), seen.stream
+        at = 0 if code is None else code.ptr
+        made = number(engine, seen.ptr, width, n, numbers=at, counts=counts, stream=stream)
+        numbers = Numbers(
+            self._as_int64(made.firsts, made.size),
+            None if code is None else code.owner,
+            None if made.counts is None else self._as_int64(made.counts, made.size),
+        )
+        engine.synchronize(stream)  # the engine's memory must live until it was copied
+        return self._without_nan(numbers) if nan == "dropped" and seen.dtype.kind == "f" else numbers
+
+    def _empty(self, n: int, dtype: np.dtype[Any]) -> ArrayView:
+        made: ArrayView = self._library.empty(self._seen, (n,), dtype, None)
+        return made
+
+    def _as_int64(self, buffer: Buffer, size: int) -> Any:
+        """Numbers below 2^31 of the engine's as an array of the library."""
+        made, stream = self._empty(size, _INT32), self._seen.stream
+        engine_for(self._seen.device).copy(made.ptr, buffer.ptr, 4 * size, stream)
+        return self._library.cast(made.owner, _INT64)
+
+    def with_one_pattern(self, nan: Missing = "one") -> Any:
+        """The elements with one pattern of bits for each number, and for all NaN or (``"apart"``) for each of them."""
+        array = self.array
+        if self._seen.dtype.kind != "f":
+            return array
+        if nan == "apart":
+            bits = self._library.cast(array, _FLOAT64) + 0.0
+            missing = self._xp.isnan(bits)
+            bits = bits.view(self._xp.int64)
+            patterns = (self._ranks(self._seen.size) + _NAN_BITS).reshape(self.array.shape)
+            bits[missing] = patterns[missing]
+            return bits
+        made = array + 0
+        made[self._xp.isnan(made)] = float("nan")
+        return made
+
+    def _is_nan(self, values: Any) -> Any:
+        """Which items, or rows with such an item, are NaN."""
+        missing = self._xp.isnan(values)
+        return missing if self._axis is None else missing.reshape(len(missing), -1).any(1)
+
+    def _without_nan(self, numbers: Numbers) -> Numbers:
+        """The numbers of the other elements, if there is NaN."""
+        firsts, codes, counts = numbers
+        kept = ~self._is_nan(self.array[firsts])
+        if codes is not None:
+            rank = kept.cumsum(0) - 1
+            rank[~kept] = -1
+            codes = rank[codes]
+        return Numbers(firsts[kept], codes, None if counts is None else counts[kept])
+
+    def words(self, nan: Missing) -> Any:
+        """Integers that are equal exactly if the elements are; without NaN if ``nan`` is ``"dropped"``."""
+        array, dtype = self.with_one_pattern(), self._seen.dtype
+        if nan == "dropped" and dtype.kind == "f":
+            array = array[~self._is_nan(array)]
+        if dtype.kind in "iu":
+            return array
+        return array.view(getattr(self._xp, f"{_WORDS[dtype.kind]}{8 * dtype.itemsize}"))
+
+    def lasts(self, numbers: Numbers) -> Any:
+        """As `Elements.lasts`. The positions of each element lie together in the order of the codes."""
+        return self.argsort(numbers.code_of_each)[numbers.count_of_each.cumsum(0) - 1]
+
+    def taken(self, positions: Any) -> Any:
+        """As `Elements.taken`."""
+        values = self.array[positions]
+        return values if self._axis is None else self._moved(values, 0, self._axis)
+
+    def order(self, values: Any) -> Any:
+        """As `Elements.order`."""
+        values = self._sortable(values)
+        if self._axis is None:
+            return self.argsort(values)
+        rows = self._moved(values, self._axis, 0)
+        order = self._ranks(len(rows))
+        rows = rows.reshape(len(rows), -1) if len(rows) else rows
+        for item in reversed(range(rows.shape[1] if len(rows) else 0)):
+            order = order[self.argsort(rows[:, item][order])]
+        return order
+
+    def _sortable(self, values: Any) -> Any:
+        """Values of a type that the library sorts, in the same order: PyTorch sorts few unsigned integers."""
+        dtype = self._seen.dtype
+        if self._library.kind != "torch" or dtype.kind != "u" or dtype.itemsize == 1:
+            return values
+        if dtype.itemsize == 8:
+            return self._contiguous(values).view(self._xp.int64) ^ -(2**63)
+        return self._library.cast(values, _INT64)
+
+    def flags(self) -> Any:
+        """As `Elements.flags`."""
+        return self._library.cast(self._ranks(len(self)) >= 0, _BOOL)
+
+    def shares(self, counts: Any) -> Any:
+        """As `Elements.shares`."""
+        return self._library.cast(counts, _FLOAT64) / max(1, int(counts.sum()))
+
+    def for_each(self, answers: Any) -> Any:
+        """As `Elements.for_each`."""
+        return answers if self._axis is not None else answers.reshape(self._seen.shape)
+
+    def apart(self, answers: Any) -> Any:
+        """As `Elements.apart`."""
+        return answers

@@ -1,0 +1,47 @@
+"""Which words of a batch are among others whose span is small, on a CPU: a byte for each word that can be."""
+
+from __future__ import annotations
+
+from ...runtime.abi import MemberBatch, Members
+from ...runtime.engine import Engine
+from ...runtime.source import GROUPS
+from .spans import span_of, span_of_type
+from .ways import may_be_marks
+
+__all__ = ["mark_members"]
+
+_WORD_WIDTHS = (1, 2, 4, 8)
+
+
+def mark_members(engine: Engine, words: int, n: int, others: int, count: int, width: int, flags: int) -> bool:
+    """Flag those of ``n`` words that are among ``count`` others, if the span of the others is small.
+
+    Parameters
+    ----------
+    words, others
+        Addresses of packed words of ``width`` bytes.
+    flags
+        Address of room for a byte, 0 or 1, for each word.
+
+    Returns
+    -------
+    bool
+        False if the span is not small, or not known on this engine: nothing is flagged then.
+
+    Raises
+    ------
+    MemoryError
+        If there is no memory for the marks.
+    """
+    if engine.lanes != 1 or width not in _WORD_WIDTHS or not count:
+        return False
+    span = span_of_type(width) or span_of(engine, others, width, count)
+    if not may_be_marks(n + count, span.size):
+        return False
+    marks = engine.allocate(span.size + 1)
+    engine.fill(marks.ptr, 0, marks.nbytes)
+    members = Members(marks=marks.ptr, low=span.low, range=span.size, word_bytes=width)
+    program = engine.program(GROUPS)
+    program.run("add_members", members, MemberBatch(n=count, words=others), count, None)
+    program.run("mark_members", members, MemberBatch(n=n, words=words, flags=flags), n, None)
+    return True

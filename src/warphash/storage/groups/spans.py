@@ -1,0 +1,62 @@
+"""The span of a batch's words, from the least to the greatest, on a CPU; and batches in chunks for its threads."""
+
+from __future__ import annotations
+
+import random
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...runtime.abi import ChunkBatch, Chunks
+from ...runtime.engine import Engine
+from ...runtime.source import GROUPS
+from ...settings import get_num_threads
+from .ways import chunks_of
+
+__all__ = ["Span", "cut", "least_span", "span_of", "span_of_type"]
+
+_LINE_ELEMENTS = 64
+"""Chunks begin at multiples of so many elements, so that two threads write to no common line."""
+
+
+class Span(NamedTuple):
+    """The least word of a batch, as bits, and how many words there are from the least to the greatest.
+
+    Words are taken as signed or as unsigned integers, whichever gives fewer.
+    """
+
+    low: int
+    size: int
+
+
+def cut(n: int, count: int) -> Chunks:
+    """About so many chunks of ``n`` elements."""
+    length = -(-n // count) + _LINE_ELEMENTS - 1 & -_LINE_ELEMENTS
+    return Chunks(length=length, count=-(-n // length), salt=random.getrandbits(64))
+
+
+def span_of_type(width: int) -> Span | None:
+    """The span of all words of 1 or 2 bytes; None for wider ones."""
+    return Span(0, 1 << 8 * width) if width <= 2 else None
+
+
+def least_span(words: npt.NDArray[Any]) -> Span:
+    """The span of unsigned words in host memory."""
+    return min((_span(words.view(f"i{words.itemsize}")), _span(words)), key=lambda span: span.size)
+
+
+def span_of(engine: Engine, keys: int, width: int, n: int) -> Span:
+    """The span of ``n`` words of 4 or 8 bytes. Reads each once."""
+    chunks = cut(n, chunks_of(n, get_num_threads()))
+    bounds = engine.allocate(32 * chunks.count)
+    batch = ChunkBatch(n=n, keys=keys, key_bytes=width, bounds=bounds.ptr)
+    engine.program(GROUPS).run("bounds", chunks, batch, n, None)
+    found = engine.to_host(bounds.ptr, np.uint64, 4 * chunks.count).reshape(-1, 4)
+    spans = _span(found[:, :2].view(np.int64)), _span(found[:, 2:])
+    return min(spans, key=lambda span: span.size)
+
+
+def _span(words: npt.NDArray[Any]) -> Span:
+    low, high = int(words.min()), int(words.max())
+    return Span(low & (1 << 64) - 1, high - low + 1)

@@ -1,0 +1,81 @@
+"""Memory that is refused, and calls of several threads: the relational verbs keep nothing, so no answer is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warphash
+from support.refusals import refusing
+from warphash.runtime.devices import engine_for
+
+GENERATOR = np.random.default_rng(7)
+FEW = GENERATOR.integers(0, 50, 200)
+MANY = GENERATOR.integers(0, 40_000, 200_000)
+WIDE = np.repeat(GENERATOR.integers(0, 300, 5000), 3).reshape(-1, 3)
+FLOATS = np.where(FEW % 5 == 0, np.nan, FEW / 4)
+TEXTS = np.array([None if number % 9 == 0 else f"text {number}" for number in FEW], object)
+
+CALLS: dict[str, Callable[[], Any]] = {
+    "unique of few": lambda: warphash.unique(FEW, True, True, True, sorted=True),
+    "unique of many": lambda: warphash.unique(MANY, True, True, True),
+    "unique rows": lambda: warphash.unique(WIDE, True, True, True, axis=0),
+    "unique floats": lambda: warphash.unique_all(FLOATS),
+    "factorize texts": lambda: warphash.factorize(TEXTS),
+    "value_counts": lambda: warphash.value_counts(MANY),
+    "duplicated": lambda: warphash.duplicated(MANY, "last"),
+    "isin of few": lambda: warphash.isin(FEW, FEW[:20]),
+    "isin of many": lambda: warphash.isin(MANY, MANY[:5000] * 2),
+    "isin of texts": lambda: warphash.isin(TEXTS, TEXTS[:50]),
+    "setxor1d": lambda: warphash.setxor1d(FEW, FEW[:30]),
+    "Index": lambda: warphash.Index(MANY).get_indexer_non_unique(MANY[:1000] * 2),
+    "Index of texts": lambda: warphash.Index(TEXTS).contains(TEXTS[::-1]),
+}
+
+calls = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+
+
+def parts(made: Any) -> list[Any]:
+    return [np.asarray(part).tolist() for part in (made if isinstance(made, tuple) else (made,))]
+
+
+def are_equal(made: Any, expected: Any) -> bool:
+    return str(parts(made)) == str(parts(expected))  # NaN equals NaN
+
+
+@calls
+@pytest.mark.parametrize("once", [True, False])
+def test_refused_memory_gives_no_wrong_answer(call: Callable[[], Any], once: bool) -> None:
+    expected, refused = call(), 0
+    for first in count(1):
+        with refusing(engine_for("cpu"), first, once=once) as refusals:
+            try:
+                assert are_equal(call(), expected)
+            except MemoryError:
+                refused += 1
+        assert are_equal(call(), expected)
+        if not refusals.refused:
+            break
+    assert refused > 0
+
+
+@calls
+def test_two_threads_at_once(call: Callable[[], Any]) -> None:
+    expected = call()
+    with ThreadPoolExecutor(2) as threads:
+        made = [answer.result() for answer in [threads.submit(call) for _ in range(6)]]
+    assert all(are_equal(each, expected) for each in made)
+
+
+def test_an_index_that_threads_share() -> None:
+    index = warphash.Index(np.arange(10_000) * 3)
+    sought = np.arange(30_000)
+    expected = np.where(sought % 3 == 0, sought // 3, -1)
+    with ThreadPoolExecutor(4) as threads:
+        made = [answer.result() for answer in [threads.submit(index.get_indexer, sought) for _ in range(12)]]
+    assert all(np.array_equal(each, expected) for each in made)
