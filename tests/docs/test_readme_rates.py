@@ -126,7 +126,7 @@ def test_the_sentences_about_other_libraries_are_those_of_their_file() -> None:
 
 
 def rates_of_verb(content: dict[str, Any], op: str) -> dict[str, float]:
-    """Million rows a second with 1 million distinct, scattered keys, by contestant. Half of looked-up keys are there."""
+    """Million rows a second with 1 million distinct, scattered keys; half of the looked-up keys are there."""
     found = [row for row in content["ops"] if row["op"] == op and row["distinct"] == 1_000_000]
     found = [row for row in found if row["spread"] == "scattered" and row["hit_share"] in (None, 0.5)]
     assert content["complete"] and not any(row["mismatches"] for row in content["ops"])
