@@ -66,25 +66,34 @@ def membership(asked: Table, held: Table) -> Callable[[Array], int]:
 
 
 def pairs(table: Table) -> Callable[[Array, Array], int]:
-    """All pairs of a table, in any order."""
-    right = _ordered(*table.values())
-    return lambda *columns: _differing(_ordered(*columns), right)
+    """All pairs of a table, in any order. No value repeats."""
+    right = _by_value(table["key"], table["value"])
+    return lambda keys, values: _differing(_by_value(keys, values), right)
 
 
 def pairs_found(table: Table, asked: Table) -> Callable[[Array, Array], int]:
-    """For each key that is looked up, the pairs of that key; all in any order."""
-    keys, values = _ordered(*table.values())
+    """For each key that is looked up, the pairs of that key; all in any order. No value repeats in the table."""
+    order = np.argsort(table["key"], kind="stable")
+    keys, values = table["key"][order], table["value"][order]
     wanted = np.sort(asked["key"])
     begins, ends = (np.searchsorted(keys, wanted, side) for side in ("left", "right"))
     counts = ends - begins
     at = np.repeat(ends - np.cumsum(counts), counts) + np.arange(counts.sum())
-    right = _ordered(np.repeat(wanted, counts), values[at])
-    return lambda *columns: _differing(_ordered(*columns), right)
+    right = _by_value(np.repeat(wanted, counts), values[at])
+    return lambda keys, values: _differing(_by_value(keys, values), right)
 
 
 def _comparable(array: Array) -> Array:
     """Strings as bytes, which NumPy sorts faster. All are of ASCII characters."""
     return array if array.dtype.kind in "iu" else array.astype(str).astype("S")
+
+
+def _by_value(keys: Array, values: Array) -> tuple[Array, ...]:
+    """Pairs in the order of their values, each of which has one key: a quarter of the time of `_ordered`."""
+    if len(keys) != len(values):
+        return keys, values
+    order = np.argsort(values)
+    return keys[order], values[order]
 
 
 def _ordered(*columns: Array) -> tuple[Array, ...]:
