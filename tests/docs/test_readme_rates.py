@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,27 @@ def test_the_sentences_are_those_of_their_files() -> None:
     rates = [p["value"] / 1e3 for p in dyrate["points"] if p["series"] == "DyHash" and "rate" in p["panel"]]
     over = next(r["value"] for r in dyrate["ratios"] if r["ratio"]["over"] == "Linear")
     assert f"does {min(rates):.1f} to {max(rates):.1f} billion operations a second, {over:.1f} times as many" in TEXT
+
+
+OPS = "results/cpu/ops.json"
+RATES = (
+    "{warphash:.0f} million rows a second, where NumPy makes {numpy:.0f}, pandas {pandas:.0f}, Polars {polars:.0f}, "
+    "PyArrow {pyarrow:.0f} and DuckDB {duckdb:.0f}"
+)
+VERBS = {
+    "isin": "On two threads of a CPU, `isin` finds which of 10 million int64 keys are among 1 million others, half of "
+    f"which are there: {RATES}, all with the building of their tables.",
+    "unique_inverse": "`unique` with the inverse numbers 10 million int64 keys with 1 million distinct ones: "
+    f"{RATES} (`warphash bench --ops`, [ops](results/cpu/ops.json)).",
+}
+"""What README says of the verbs, once they were measured."""
+
+
+def test_the_sentences_about_other_libraries_are_those_of_their_file() -> None:
+    if (ROOT / OPS).is_file():
+        for op, sentence in VERBS.items():
+            assert sentence.format(**rates_of_verb(read(OPS), op)) in TEXT
+        return
     rivals = read("results/cpu/rivals.json")["contests"]
     assert {contest["n"] for contest in rivals} == {10_000_000} and not any(c["mismatches"] for c in rivals)
     best: dict[str, float] = {}
@@ -101,6 +123,37 @@ def test_the_sentences_are_those_of_their_files() -> None:
         f"{best['warphash']:.0f} million lookups a second, where pandas makes {best['pandas']:.0f}, "
         f"Polars {best['polars']:.0f} and PyArrow {best['pyarrow']:.0f}"
     ) in TEXT
+
+
+def rates_of_verb(content: dict[str, Any], op: str) -> dict[str, float]:
+    """Million rows a second with 1 million distinct, scattered keys; half of the looked-up keys are there."""
+    found = [row for row in content["ops"] if row["op"] == op and row["distinct"] == 1_000_000]
+    found = [row for row in found if row["spread"] == "scattered" and row["hit_share"] in (None, 0.5)]
+    assert content["complete"] and not any(row["mismatches"] for row in content["ops"])
+    assert {(row["rows"], row["key_dtype"], row["threads"]) for row in found} == {(10_000_000, "int64", 2)}
+    return {row["contestant"]: row["rows_per_s"] / 1e6 for row in found}
+
+
+def test_the_script_writes_the_sentences_about_verbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a file that was not measured: the README has no such sentences before `OPS` is there."""
+    names = ("warphash", "numpy", "pandas", "polars", "pyarrow", "duckdb")
+    common = {"rows": 10_000_000, "distinct": 1_000_000, "spread": "scattered", "key_dtype": "int64", "threads": 2}
+    rows = [
+        {**common, "op": op, "hit_share": share, "contestant": name, "rows_per_s": 1e6 * (at + first), "mismatches": 0}
+        for op, share, first in (("isin", 0.5, 11), ("isin", 0.05, 31), ("unique_inverse", None, 21))
+        for at, name in enumerate(names)
+    ]
+    (tmp_path / OPS).parent.mkdir(parents=True)
+    (tmp_path / OPS).write_text(json.dumps({"complete": True, "ops": rows}))
+    script = runpy.run_path(str(ROOT / "scripts" / "readme_rates.py"))
+    monkeypatch.setitem(script["beside_libraries"].__globals__, "ROOT", tmp_path)
+    before = " ".join(sentence.format(**dict.fromkeys(names, 0)) for sentence in VERBS.values())
+    after = script["replaced"](before, *script["beside_libraries"]())
+    content = json.loads((tmp_path / OPS).read_text())
+    assert after == " ".join(sentence.format(**rates_of_verb(content, op)) for op, sentence in VERBS.items())
+    assert re.findall(r"\b[123]\d\b", after.replace("10 million", "")) == [
+        str(rate) for rate in (*range(11, 17), *range(21, 27))
+    ]
 
 
 @pytest.mark.parametrize("folder", SAID)

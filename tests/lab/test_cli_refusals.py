@@ -20,6 +20,7 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 figure_files = pytest.importorskip("warphash.lab.report.figure_files")
 sweep_files = pytest.importorskip("warphash.lab.report.sweep_files")
+op_files = pytest.importorskip("warphash.lab.report.op_files")
 
 SMALL = ("bench", "--n", "3000", "--data", "random", "--design", "cuckoo", "--device", "cpu")
 
@@ -36,6 +37,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         (figure_files, "measured"),
         (ceilings.Ceilings, "rates"),
         (sweep_files, "run"),
+        (op_files, "measure"),
     ):
         monkeypatch.setattr(module, name, measure)
     monkeypatch.chdir(tmp_path)
@@ -111,6 +113,21 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("bench", "--sweep", "size", "--design", "nope", "--device", "cpu"), "there is no design"),
     ((*SMALL, "--sweep", "size"), "leave --data and --rivals out"),
     (("bench", "--sweep", "size", "--rivals", "--device", "cpu"), "leave --data and --rivals out"),
+    (
+        ("bench", "--ops", "--op", "joyn", "--device", "cpu"),
+        "--op must be one of unique, unique_inverse, unique_inverse_counts, factorize, value_counts, unique_strings, "
+        "unique_pairs, isin, multimap_build, multimap_find_all, got 'joyn'",
+    ),
+    (("bench", "--ops", "--design", "slab", "--device", "cpu"), "leave --design out"),
+    (("bench", "--ops", "--load", "0.8", "--device", "cpu"), "leave --load out"),
+    (("bench", "--ops", "--values", "uint64", "--device", "cpu"), "leave --values out"),
+    (("bench", "--op", "isin", "--data", "random", "--device", "cpu"), "leave --data out"),
+    (("bench", "--ops", "--rivals", "--device", "cpu"), "leave --rivals out"),
+    (("bench", "--ops", "--limits", "--device", "cpu"), "leave --limits out"),
+    (("bench", "--ops", "--sweep", "size", "--device", "cpu"), "leave --sweep out"),
+    (("bench", "--ops", "--keys", "float64", "--device", "cpu"), "integers of 4 or 8 bytes"),
+    (("bench", "--ops", "--device", "tpu"), "tpu"),
+    (("bench", "--ops", "--device", "cpu", "--plot", "x.xyz"), "x.xyz must end in a format of pictures"),
     # paths of bench's files
     ((*SMALL, "--plot", "x.xyz"), "x.xyz must end in a format of pictures"),
     ((*SMALL, "--plot", "bench"), "bench must end in a format of pictures"),

@@ -24,6 +24,7 @@ from warphash.lab.bench.runner import Lab, Setting
 from warphash.lab.bench.sweeps import SweepConfig, SweepPoint
 from warphash.lab.data import workloads
 from warphash.lab.report import sweep_files
+from warphash.lab.report.kept_files import Files
 
 N = 2_000
 SLAB = Setting("slab", {})
@@ -227,7 +228,9 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def to_files(folder: Path, name: str) -> list[SweepPoint]:
     lab, config = Lab("cpu", 1), SweepConfig(N, 0.8, "uint32", "uint32", 1)
     limits, files = Limits(lab.memory), (folder / "r.json", folder / "r.png")
-    return sweep_files.measure_to_files(name, lab, config, [SLAB], limits, *files, "warphash bench", lambda _: None)
+    return sweep_files.measure_to_files(
+        name, lab, config, [SLAB], limits, Files(*files, "warphash bench"), lambda _: None
+    )
 
 
 def test_a_stopped_sweep_keeps_what_it_measured(

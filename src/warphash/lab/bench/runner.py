@@ -124,6 +124,8 @@ class Lab:
         Most timed runs of each operation. After a fifth of a second, no further run begins.
     with_ceilings
         Whether to measure each rate's share of its ceiling, too.
+    warms_up
+        Whether each operation runs once untimed on a CPU, too.
 
     Attributes
     ----------
@@ -131,8 +133,10 @@ class Lab:
         Measures what the memory of the device allows.
     """
 
-    def __init__(self, device: str, repetitions: int = 3, *, with_ceilings: bool = False) -> None:
-        self.device, self.repetitions = device, repetitions
+    def __init__(
+        self, device: str, repetitions: int = 3, *, with_ceilings: bool = False, warms_up: bool = False
+    ) -> None:
+        self.device, self.repetitions, self._warms_up = device, repetitions, warms_up
         self.memory = Ceilings(device)
         self._clock, self._with_ceilings = clock_of(device), with_ceilings
         self._subject: _Subject | None = None
@@ -211,8 +215,8 @@ class Lab:
 
     @property
     def warms_up(self) -> bool:
-        """Whether each operation runs once untimed, because the first run loads the kernels."""
-        return self.device != "cpu"
+        """Whether each operation runs once untimed. On a GPU the first run loads the kernels."""
+        return self._warms_up or self.device != "cpu"
 
     def time(self, run: Callable[[], Any]) -> float:
         """Seconds of one run."""

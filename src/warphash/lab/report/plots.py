@@ -15,9 +15,9 @@ from ..rivals.contest import Contest
 from .looks import QUIET, stamp
 from .tables import label
 
-__all__ = ["INK", "PALETTE", "check_picture", "draw_bench", "save_picture", "style"]
+__all__ = ["INK", "PALETTE", "WRONG", "check_picture", "draw_bench", "save_picture", "style"]
 
-INK, GRID = "#1f2328", "#e6e8eb"
+INK, GRID, WRONG = "#1f2328", "#e6e8eb", "#c62828"
 PALETTE = {
     "cuckoo": "#8c6bb1",
     "bucketed_cuckoo": "#1f77b4",
@@ -224,7 +224,7 @@ def _draw_panel(axis: Any, bars: list[_Bar], places: dict[str, float], unit: flo
             va="center",
             fontsize=9,
             weight="bold" if first or bar.wrong else "normal",
-            color="#c62828" if bar.wrong else INK,
+            color=WRONG if bar.wrong else INK,
         )
     axis.set_yticks(list(places.values()), list(places))
     axis.set_xticks([])

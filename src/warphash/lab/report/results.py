@@ -45,6 +45,13 @@ A file of ``warphash bench --sweep`` has ``limits``, and goes on with
 ``points``
     One object for each rate: the entries of its `Measurement`, and ``panel``, ``x`` and ``limit`` of its `SweepPoint`.
 
+A file of ``warphash bench --ops`` has ``not_measured`` and ``complete``, and goes on with
+
+``libraries``
+    Versions of the libraries that were measured.
+``ops``
+    One object for each rate (`OpRate`), with ``mismatches``, its wrong answers.
+
 A file of ``warphash figure`` goes on with
 
 ``figure``

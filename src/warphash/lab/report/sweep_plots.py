@@ -9,7 +9,7 @@ from typing import Any
 from ..bench.limits import Limit
 from ..bench.sweeps import SWEEPS, SweepPoint
 from .looks import QUIET, stamp
-from .plots import INK, PALETTE, save_picture, style
+from .plots import INK, PALETTE, WRONG, save_picture, style
 from .tables import label
 
 __all__ = ["draw_sweep"]
@@ -113,7 +113,7 @@ def _draw_panel(axis: Any, points: Sequence[SweepPoint]) -> None:
         axis.plot(
             [p.x for p in wrong],
             [p.measurement.rate_per_s / 1e6 for p in wrong],
-            color="#c62828",
+            color=WRONG,
             linestyle="",
             marker="x",
             label="wrong answers",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from rich import box
 from rich.table import Table
@@ -14,15 +13,18 @@ from ..bench.runner import Measurement, Setting
 from ..bench.sweeps import SWEEPS, SweepPoint
 from ..rivals.contest import Contest
 
-__all__ = ["LABELS", "label", "render", "render_contest", "render_limits", "render_shares", "render_sweep"]
+__all__ = [
+    "LABELS",
+    "digits",
+    "label",
+    "plain_table",
+    "render",
+    "render_contest",
+    "render_limits",
+    "render_shares",
+    "render_sweep",
+]
 
-_PLAIN: dict[str, Any] = {
-    "box": box.SIMPLE_HEAD,
-    "pad_edge": False,
-    "padding": 0,
-    "title_justify": "left",
-    "caption_justify": "left",
-}
 
 LABELS = {
     "build unique": "build\nunique",
@@ -36,6 +38,19 @@ LABELS = {
 """Column heads of the operations, in their order in a report."""
 
 
+def plain_table(title: str, caption: str) -> Table:
+    """A table without columns, of the form that all reports have."""
+    return Table(
+        title=title,
+        caption=caption,
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=0,
+        title_justify="left",
+        caption_justify="left",
+    )
+
+
 def render(measurements: Sequence[Measurement], data: str) -> Table:
     """A table of at most 80 columns: a row of rates for each design, with the best rate of each operation in bold."""
     mine = [m for m in measurements if m.data == data]
@@ -44,12 +59,11 @@ def render(measurements: Sequence[Measurement], data: str) -> Table:
     types = f"{first.key_dtype} to {first.value_dtype or 'nothing'}"
     # The rates of a GPU are in billions, so that a rate needs no more than four characters.
     unit, name_of_unit = (1e9, "Billion") if max(m.rate_per_s for m in mine) >= 1e9 else (1e6, "Million")
-    table = Table(
+    table = plain_table(
         title=f"[bold]{data}[/]: {first.n:,} keys, {types}, {first.device}",
         caption=f"{name_of_unit} keys per second; {_bytes_per_pair(mine)} bytes per pair. For present|absent keys:\n"
         "probes: buckets read per key; of ceiling: share of the rate at which the\n"
         "memory could serve these random reads, measured in this run.",
-        **_PLAIN,
     )
     table.add_column("design", no_wrap=True)
     for head in (*(LABELS[name] for name in operations), "load", "probes", "of\nceiling", "ok"):
@@ -81,10 +95,9 @@ def label(m: Measurement) -> str:
 def render_contest(contests: Sequence[Contest], data: str) -> Table:
     """A table with a row for each contestant. The brackets have the rate of warphash over that of the contestant."""
     ours, *rivals = [c for c in contests if c.data == data]
-    table = Table(
+    table = plain_table(
         title=f"[bold]{data}[/]: warphash and other libraries on the CPU, {ours.n:,} keys, {ours.threads_told}",
         caption="Million keys per second (the rate of warphash over this rate).",
-        **_PLAIN,
     )
     table.add_column("", no_wrap=True)
     for head in ("build", "find all", "find half", "find none", "ok"):
@@ -95,7 +108,7 @@ def render_contest(contests: Sequence[Contest], data: str) -> Table:
             its = c.rates.get(what)
             ratio = mine / its if its else 0.0
             times = "" if its is None or c is ours else f" ({ratio:,.{int(ratio < 9.95)}f} x)"
-            cells.append("in find" if its is None else f"{_digits(its / 1e6)}{times}")
+            cells.append("in find" if its is None else f"{digits(its / 1e6)}{times}")
         table.add_row(c.name, *cells, _verdict(c.mismatches))
     return table
 
@@ -103,11 +116,10 @@ def render_contest(contests: Sequence[Contest], data: str) -> Table:
 def render_limits(limits: Limits, ceilings: Sequence[Ceiling], machine: str) -> Table:
     """What the memory and a launch allow: a row for each size of table and of bucket that was measured."""
     copies = ", ".join(f"{rate / 1e9:,.0f} GB/s of {_size(nbytes)}" for nbytes, rate in limits.streams.items())
-    table = Table(
+    table = plain_table(
         title=f"[bold]Limits[/] of {machine}",
         caption=f"Million accesses per second at random places. Lookups also read a key and write an answer. "
         f"A launch: {1e6 * limits.launch_s:.2f} us. Copies, read and written: {copies}.",
-        **_PLAIN,
     )
     for head in ("bucket", "table", "reads", "reads and\nswaps", "reads and\nwrites", "lookups\n(key bytes)"):
         table.add_column(head, justify="right", no_wrap=True)
@@ -157,12 +169,11 @@ def render_sweep(name: str, points: Sequence[SweepPoint]) -> Table:
 def _table_of_shares(title: str, swept: str, measurements: Sequence[Measurement]) -> tuple[Table, float]:
     """A table without rows, and the unit of its rates."""
     unit, name_of_unit = (1e9, "Billion") if max(m.rate_per_s for m in measurements) >= 1e9 else (1e6, "Million")
-    table = Table(
+    table = plain_table(
         title=title,
         caption=f"{name_of_unit} keys per second. Lines: lines of 64 bytes that a key touches. "
         "Random limit: each key goes to its places by itself. Stream limit: batch "
         "and table are moved once, in order. Of it: the rate over the limit.",
-        **_PLAIN,
     )
     table.add_column("design", no_wrap=True)
     for head in (swept, "rate", "lines", "random\nlimit", "of\nit", "stream\nlimit", "of\nit", "ok"):
@@ -171,15 +182,15 @@ def _table_of_shares(title: str, swept: str, measurements: Sequence[Measurement]
 
 
 def _shares(m: Measurement, limit: Limit | None, unit: float) -> list[str]:
-    rate = _digits(m.rate_per_s / unit)
+    rate = digits(m.rate_per_s / unit)
     if limit is None:
         return [rate, "", "", "", "", "", _verdict(m.mismatches)]
     return [
         rate,
         f"{limit.lines_per_key:.2f}",
-        _digits(limit.random_per_s / unit),
+        digits(limit.random_per_s / unit),
         f"{limit.random_share:.2f}",
-        _digits(limit.stream_per_s / unit),
+        digits(limit.stream_per_s / unit),
         f"{limit.stream_share:.2f}",
         _verdict(m.mismatches),
     ]
@@ -197,11 +208,11 @@ def _rate(m: Measurement | None, best: float, unit: float) -> str:
         return ""
     if m.mismatches:
         return "[bold red]FAIL[/]"
-    text = _digits(m.rate_per_s / unit)
+    text = digits(m.rate_per_s / unit)
     return f"[bold]{text}[/]" if m.rate_per_s == best else text
 
 
-def _digits(rate: float) -> str:
+def digits(rate: float) -> str:
     """A rate in 4 characters, if it is below 10,000."""
     return f"{rate:.{0 if rate >= 99.95 else 1 if rate >= 9.995 else 2}f}"
 

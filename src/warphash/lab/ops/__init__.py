@@ -1,0 +1,31 @@
+"""Operations of the relational verbs beside other libraries, each called as its users call it.
+
+An operation is one entry (`Op`): its name, how its input is drawn, the oracle, our call, and the calls of the rivals.
+Whatever table a call needs is built inside the timed call, on all sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...errors import ParameterError
+from . import distinct, grouped, membership
+from .base import Op
+
+__all__ = ["OPS", "chosen"]
+
+OPS: dict[str, Op] = {op.name: op for op in (*distinct.OPS, *membership.OPS, *grouped.OPS)}
+"""All operations by their names, in the order of a report."""
+
+
+def chosen(names: Sequence[str]) -> list[Op]:
+    """The operations of some names, in the order of a report; all if no name is given.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such operation.
+    """
+    if unknown := [name for name in names if name not in OPS]:
+        raise ParameterError(f"--op must be one of {', '.join(OPS)}, got {unknown[0]!r}")
+    return [op for name, op in OPS.items() if not names or name in names]
