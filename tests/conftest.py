@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from support.cases import cases, mixed_cases, multi_cases
+from support.cases import cases, list_cases, mixed_cases, multi_cases
 from support.daily import Notes, mark_slow, share_of
 from support.engines import ENGINES, marks_of, missing
 from support.imported import Imported
@@ -24,7 +24,7 @@ settings.register_profile("warphash", deadline=None, suppress_health_check=[Heal
 settings.load_profile("warphash")
 
 
-CASES = {"case": cases, "mixed_case": mixed_cases, "multi_case": multi_cases}
+CASES = {"case": cases, "mixed_case": mixed_cases, "multi_case": multi_cases, "list_case": list_cases}
 """What the arguments of a test that are called so are crossed with."""
 
 

@@ -45,31 +45,31 @@ def determined(table: Any, model: MultiModel, operations: Array, keys: Array, va
             model.values[name] = left
 
 
-def test_one_operation_a_key(multi_case: Case, rng: np.random.Generator) -> None:
+def test_one_operation_a_key(list_case: Case, rng: np.random.Generator) -> None:
     """Lists get longer and are flushed, pools grow, and tables are rebuilt between the batches."""
-    keys = pool_of(multi_case, rng, 60 if multi_case.engine == "emulated" else 400)
-    table, model = multi_case.table(capacity=4), MultiModel()
+    keys = pool_of(list_case, rng, 60 if list_case.engine == "emulated" else 400)
+    table, model = list_case.table(capacity=4), MultiModel()
     written = 0
-    for number in range(9 if multi_case.engine == "emulated" else 40):
+    for number in range(9 if list_case.engine == "emulated" else 40):
         batch = rng.permutation(keys)[: len(keys) // (1 + number % 3)]
         operations = rng.choice(KNOWN, len(batch), p=[0.2, 0.3, 0.5] if number % 3 == 2 else [0.2, 0.6, 0.2])
-        determined(table, model, operations, batch, values_of(multi_case, len(batch), written))
+        determined(table, model, operations, batch, values_of(list_case, len(batch), written))
         written += len(batch)
         assert len(table) == len(model)
     model.agrees(table, keys)
 
 
-@only(lambda multi_case: multi_case.value_dtype.itemsize >= 4)  # all values of the recorder differ
-def test_every_batch_has_an_order(multi_case: Case, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+@only(lambda list_case: list_case.value_dtype.itemsize >= 4)  # all values of the recorder differ
+def test_every_batch_has_an_order(list_case: Case, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many operations on a key, by several threads: each key's answers are those of some order of them."""
     monkeypatch.setenv("WARPHASH_NUM_THREADS", "2")
-    recorder = Recorder(multi_case, multi_case.table(capacity=4))
-    if multi_case.engine == "emulated":
-        keys = pool_of(multi_case, rng, 10)
+    recorder = Recorder(list_case, list_case.table(capacity=4))
+    if list_case.engine == "emulated":
+        keys = pool_of(list_case, rng, 10)
         for n in (50, 300, 100):
             recorder.execute(*recorder.drawn(keys, n, rng))
     else:
-        keys = pool_of(multi_case, rng, 4000)
+        keys = pool_of(list_case, rng, 4000)
         keys = keys[: len(keys) // 8 * 8]
         for _ in range(3):
             # Two threads of the CPU walk half of the batch each, at the same time: both meet a key in the same window.
@@ -82,19 +82,19 @@ def test_every_batch_has_an_order(multi_case: Case, rng: np.random.Generator, mo
     recorder.table.check()
 
 
-def test_pairs_of_one_key(multi_case: Case, rng: np.random.Generator) -> None:
+def test_pairs_of_one_key(list_case: Case, rng: np.random.Generator) -> None:
     """A long list, to which pairs are appended by its tail while others are erased from its front."""
-    n = {"emulated": 60, "cpu": 1000, "cuda": 1000}[multi_case.engine]
-    keys = pool_of(multi_case, rng, 3)
-    table, model = multi_case.table(capacity=4), MultiModel()
+    n = {"emulated": 60, "cpu": 1000, "cuda": 1000}[list_case.engine]
+    keys = pool_of(list_case, rng, 3)
+    table, model = list_case.table(capacity=4), MultiModel()
     one, two = np.repeat(keys[:1], n, axis=0), np.repeat(keys[1:2], n, axis=0)
     for batch in (one, two):
-        values = values_of(multi_case, n)
+        values = values_of(list_case, n)
         table.insert(batch, values)
         model.inserted(batch, values, table)
     batch = np.concatenate([one, two, keys])
     operations = np.repeat([INSERT, ERASE, FIND], [n, n, len(keys)]).astype(np.uint8)
-    values = values_of(multi_case, len(batch), 2 * n)
+    values = values_of(list_case, len(batch), 2 * n)
     found, flags = table.execute(operations, batch, values)
     assert flags[: 2 * n + 1].all() and as_bytes(found[2 * n : 2 * n + 1]) == model.values[as_bytes(keys)[0]][:1]
     model.erased(two, flags[n : 2 * n])
@@ -102,17 +102,17 @@ def test_pairs_of_one_key(multi_case: Case, rng: np.random.Generator) -> None:
     model.agrees(table, keys)
 
 
-def test_full_table_does_what_it_can(multi_case: Case, rng: np.random.Generator) -> None:
+def test_full_table_does_what_it_can(list_case: Case, rng: np.random.Generator) -> None:
     """TableFull names the keys of the pairs that found no room; everything else has happened."""
-    keys = multi_case.keys(40, rng)
-    table, model = multi_case.table(capacity=40, on_full="raise"), MultiModel()
-    values = values_of(multi_case, len(keys))
+    keys = list_case.keys(40, rng)
+    table, model = list_case.table(capacity=40, on_full="raise"), MultiModel()
+    values = values_of(list_case, len(keys))
     table.insert(keys, values)
     model.inserted(keys, values, table)
     batch = np.concatenate([keys, np.repeat(keys[20:], 40, axis=0)])
     operations = np.full(len(batch), INSERT, np.uint8)
     operations[:10], operations[10:20] = FIND, ERASE
-    values = values_of(multi_case, len(batch), 100)
+    values = values_of(list_case, len(batch), 100)
     with pytest.raises(TableFull, match="all other operations are done") as caught:
         table.execute(operations, batch, values)
     left = Counter(as_bytes(np.asarray(caught.value.keys)))
@@ -123,20 +123,20 @@ def test_full_table_does_what_it_can(multi_case: Case, rng: np.random.Generator)
     np.testing.assert_array_equal(table.count(keys[20:]), [1 + added[name] for name in as_bytes(keys[20:])])
     assert len(table) == 40 - 10 + sum(added.values())
     table.check()
-    determined(table, model, np.full(10, FIND, np.uint8), keys[:10], values_of(multi_case, 10))
+    determined(table, model, np.full(10, FIND, np.uint8), keys[:10], values_of(list_case, 10))
     # The room of erased pairs is found again.
     table.erase_all(keys)
     assert len(table) == 0
     model = MultiModel()
-    determined(table, model, np.full(20, INSERT, np.uint8), keys[:20], values_of(multi_case, 20))
+    determined(table, model, np.full(20, INSERT, np.uint8), keys[:20], values_of(list_case, 20))
     model.agrees(table, keys)
 
 
-def test_default_and_no_values(multi_case: Case, rng: np.random.Generator) -> None:
+def test_default_and_no_values(list_case: Case, rng: np.random.Generator) -> None:
     """Without inserts, values need not be there; what is not found has the default."""
-    keys = pool_of(multi_case, rng, 30)
-    values = values_of(multi_case, 20, 1)
-    table, model = multi_case.from_arrays(keys[:20], values), MultiModel()
+    keys = pool_of(list_case, rng, 30)
+    values = values_of(list_case, 20, 1)
+    table, model = list_case.from_arrays(keys[:20], values), MultiModel()
     model.inserted(keys[:20], values, table)
     operations = np.where(np.arange(len(keys)) % 2, FIND, ERASE).astype(np.uint8)
     found, flags = table.execute(operations, keys, default=77)

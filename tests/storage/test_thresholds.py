@@ -351,7 +351,7 @@ def test_a_batch_is_sketched_if_more_than_8192_keys_are_absent(
     monkeypatch.setattr(estimate, "absent_share", lambda *_: absent / 20_000)
     monkeypatch.setattr(estimate, "seem_distinct", lambda *_: False)
     monkeypatch.setattr(estimate, "_sketch", lambda *_: empty)  # of no key
-    store: Any = SimpleNamespace(size=1)
+    store: Any = SimpleNamespace(size=1, engine=None, spec=SimpleNamespace(word_bytes=8))
     assert estimate.estimate_new_keys(store, Batch(0, 0, 20_000)) == (0 if sketched else absent)
     assert estimate.estimate_new_keys(store, Batch(0, 0, 20_000), room=absent) == absent
 

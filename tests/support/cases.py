@@ -312,6 +312,11 @@ def multi_cases(engine: str) -> list[Case]:
     return _crossed(MultiCase, multi_designs(), engine, MULTI_TYPES, [("u4", "u4")])
 
 
+def list_cases(engine: str) -> list[Case]:
+    """Every case of one engine for a `MultiMap` of lists."""
+    return [case for case in multi_cases(engine) if case.design in list_designs()]
+
+
 def _crossed(
     kind: type[Case], designs: list[str], engine: str, types: list[tuple[str, str]], emulated: list[tuple[str, str]]
 ) -> list[Case]:

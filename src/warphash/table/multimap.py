@@ -32,30 +32,34 @@ if TYPE_CHECKING:
 __all__ = ["MultiMap"]
 
 MAX_BYTES = 8
-"""Most bytes of a key, and of a value: both are stored in the slot."""
+"""Most bytes of a key, and of a value, in lists: both are stored in the slot."""
 
 
 class MultiMap(PairTable[K, V]):
-    """A hash map that keeps every pair: the lists of *A Dynamic Hash Table for the GPU*, section III-B.
+    """A hash map that keeps every pair, also of equal keys.
 
-    The values of a key come in the order of the batches that inserted them. The values of one batch come in any order.
-    Every copy keeps the order that a table has: `copy`, a pickle, a saved table that is loaded, and a table with other
-    options.
+    The values of a key come in the order in which they were inserted, those of one batch in the order of the batch.
+    Every copy keeps this order: `copy`, a pickle, a saved table that is loaded, and a table with other options.
 
-    With the parameter ``reuse_erased=True`` of design ``"slab"``, inserts take the slots of erased pairs. The values of
-    a key then come in any order, and the first pair of a key is any of its pairs. Lists are not packed after many
-    erases, but by `flush`, by a rebuild, and where the pool has no more nodes.
+    **Groups.** With any design but the two below, the values of a key are a group, which lies in few runs of memory; a
+    table of the design leads from the key to the group. An insert of n pairs takes O(n), and now and then all pairs are
+    brought together anew. `find_all` copies runs. `erase` and `erase_all` take constant time for each key.
 
-    A pair is appended in constant time, however many pairs its key has. `count`, `find_all` and `erase_all` read the
-    whole list of a key. `find` and `erase` read the front of the list, with the erased pairs that `flush` has not yet
-    dropped. To erase many pairs of one key, call `erase_all` once instead of `erase` for each pair.
+    **Lists.** With design ``"slab"`` or ``"lock_free_chaining"``, pairs lie in lists of nodes: A Dynamic Hash Table for
+    the GPU, section III-B. These designs have `execute`. The values of one batch come in any order. A pair is appended
+    in constant time, however many pairs its key has. `count`, `find_all` and `erase_all` read the whole list of a key.
+    `find` and `erase` read the front of the list, with the erased pairs that `flush` has not yet dropped. To erase many
+    pairs of one key, call `erase_all` once instead of `erase` for each pair. With the parameter ``reuse_erased=True``
+    of design ``"slab"``, inserts take the slots of erased pairs: the values of a key then come in any order, the first
+    pair of a key is any of its pairs, and lists are packed by `flush`, by a rebuild, and where the pool has no more
+    nodes.
 
     Parameters
     ----------
     key, value
-        Types as for `HashMap`, of up to 8 bytes each; or keys of any length.
+        Types as for `HashMap`. In lists, of up to 8 bytes each, or keys of any length.
     capacity, design, **options
-        As for `HashMap`. The design has to be one whose buckets are lists.
+        As for `HashMap`. Any design but ``"tiered"``.
 
     Raises
     ------
@@ -120,7 +124,7 @@ class MultiMap(PairTable[K, V]):
         return cast("RepeatedKeys | GroupedRows", pairs)
 
     def insert(self, keys: Any, values: Any) -> None:
-        """Add every pair, also of keys that are there. Each pair takes constant time.
+        """Add every pair, also of keys that are there, in O(n).
 
         Raises
         ------
@@ -136,7 +140,7 @@ class MultiMap(PairTable[K, V]):
     def count(self, keys: A) -> A: ...
 
     def count(self, keys: Any) -> Any:
-        """How many pairs each key has: uint32[n]. Reads the whole list of each key."""
+        """How many pairs each key has: uint32[n]."""
         self._need("count")
         return self._parts.lookups.answered(keys, COUNT, self._parts.guarded.settled, self._pairs.count)
 
@@ -256,7 +260,7 @@ class MultiMap(PairTable[K, V]):
     def execute(self, operations: Any, keys: A, values: Any = None, default: Any = 0) -> tuple[A, A]: ...
 
     def execute(self, operations: Any, keys: Any, values: Any = None, default: Any = 0) -> tuple[Any, Any]:
-        """Find, insert and erase in one batch, whose operations all run at once.
+        """Find, insert and erase in one batch, whose operations all run at once. For a table of lists.
 
         The operations are linearizable: each takes effect at one moment during the call. A find may come before or
         after an insert of the same batch. ``execute_pairs.cuh`` in ``kernels/chains`` has the proof.
@@ -293,7 +297,7 @@ class MultiMap(PairTable[K, V]):
         --------
         >>> import numpy as np, warphash
         >>> from warphash import Operation
-        >>> m = warphash.MultiMap.from_arrays(np.array([10, 20]), np.array([1, 2]), device="cpu")
+        >>> m = warphash.MultiMap.from_arrays(np.array([10, 20]), np.array([1, 2]), design="slab", device="cpu")
         >>> found, done = m.execute([Operation.INSERT, Operation.ERASE, Operation.FIND], [10, 20, 30], [3, 0, 0])
         >>> done.tolist(), m.find_all(np.array([10]))[0].tolist()
         ([True, True, False], [1, 3])

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ...designs.base import Design
 from ...runtime.engine import Engine
+from ..rows import Rows
 from ..slots import MemoryUse, Recovery, Slots
-
-if TYPE_CHECKING:
-    from .grouped_rows import GroupedRows
+from .value_memory import Lists
 
 __all__ = ["GroupedSlots"]
+
+
+class _Pairs(Protocol):
+    """The rows whose figures these are (`grouped_rows.GroupedRows`)."""
+
+    engine: Engine
+    recovery: Recovery
+    rebuilds: int
+
+    @property
+    def index(self) -> Rows: ...
+    @property
+    def lists(self) -> Lists: ...
+    @property
+    def slots(self) -> int: ...
+    def memory_use(self) -> MemoryUse: ...
+    def counted(self, stream: Any) -> int: ...
+    def pack(self, stream: Any) -> int: ...
 
 
 class GroupedSlots:
@@ -26,7 +43,7 @@ class GroupedSlots:
     resizes: int | None = None
     peak_nbytes: int | None = None
 
-    def __init__(self, rows: GroupedRows) -> None:
+    def __init__(self, rows: _Pairs) -> None:
         self._rows = rows
         self.engine: Engine = rows.engine
         self.design: Design = self._keys.design
