@@ -276,7 +276,8 @@ class OrderBatch(Launch):
     """Elements to bring in the order of their numbers, of which each launch looks at some bits (groups/order.cuh)."""
 
     _fields_ = _words(
-        "numbers order out_order rows row_bytes out_rows length chunks elements shift mask digit_counts digit_starts"
+        "numbers order out_order rows row_bytes out_rows length chunks elements shift mask counters digit_stride "
+        "chunk_stride"
     )
 
 

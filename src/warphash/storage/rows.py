@@ -6,12 +6,28 @@ There is one class for each way from rows to the words of slots: ``word_rows.py`
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 from .batch import Batch, MixedBatch
 from .slots import MemoryUse, Slots
 
-__all__ = ["Rows"]
+__all__ = ["AllValues", "Rows"]
+
+
+class AllValues(NamedTuple):
+    """All values of the keys of a batch, of a `MultiMap`.
+
+    Attributes
+    ----------
+    total
+        How many there are.
+    write
+        Writes them to an address. The table has not changed since.
+    """
+
+    total: int
+    write: Callable[[int], None]
 
 
 class Rows(Protocol):

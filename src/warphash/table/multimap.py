@@ -187,12 +187,10 @@ class MultiMap(PairTable[K, V]):
         made = []
 
         def body(n: int, at: list[int], to: list[int]) -> None:
-            total = self._pairs.offsets(at[0], n, to[0], stream)
-            values = library.empty(seen, (total, *column.shape), column.dtype, front.engine)
+            found = self._pairs.find_all(at[0], n, to[0], stream)
+            values = library.empty(seen, (found.total, *column.shape), column.dtype, front.engine)
             made.append(values)
-            front.run(
-                lambda _n, _at, out: self._pairs.find_all(at[0], n, to[0], total, out[0], stream), [], [values], stream
-            )
+            front.run(lambda _n, _at, out: found.write(out[0]), [], [values], stream)
 
         self._parts.guarded.settled(front.run, body, [seen], [offsets], stream)
         if fits is None:

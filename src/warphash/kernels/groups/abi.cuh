@@ -122,8 +122,9 @@ struct OrderBatch : Launch {
   u64 elements;      // of all chunks
   u64 shift;         // the first of the bits
   u64 mask;          // as many ones as there are bits
-  u64 digit_counts;  // u32 per digit and chunk
-  u64 digit_starts;  // u64 per digit and chunk: where its elements go
+  u64 counters;      // u32 per digit and chunk: its elements, then where these go
+  u64 digit_stride;  // from a digit's counter to that of the next digit
+  u64 chunk_stride;  // from a chunk's counter to that of the next chunk
 };
 
 }  // namespace warphash

@@ -3,8 +3,10 @@
 //   count_digits   how many elements of each chunk have each digit
 //   order_by_digit elements -> their places in the order of one digit
 //
-// Layout. digit_counts[digit * chunks + chunk]. The sums of all counts before each, in this order, are the places where
-// the elements of a digit and a chunk go (storage/selection.py).
+// Layout. counters[digit * digit_stride + chunk * chunk_stride]. The sum of the counts of all lesser digits, and of the
+// digit in the chunks before, is the place where the elements of a digit and a chunk go. The host turns counts into places
+// (storage/groups/order.py). On a CPU, a chunk's counters follow one another, so that two threads share no line; on a GPU,
+// a digit's, so that sums of counters in a row are places.
 //
 // Protocol. A thread counts the elements of a chunk in their order, and later writes them in their order. It alone uses
 // the counts of the chunk. So elements of one digit keep their order, within a chunk and across chunks. A batch whose
@@ -32,19 +34,18 @@ struct ChunkOfOrder {
   WARPHASH_FN u32 element(u64 i) const {
     return b.order ? reinterpret_cast<const u32*>(b.order)[i] : static_cast<u32>(i);
   }
-  WARPHASH_FN u64 place(u32 element) const {
-    return (reinterpret_cast<const u32*>(b.numbers)[element] >> b.shift & b.mask) * b.chunks + chunk;
+  WARPHASH_FN u32& counter(u32 element) const {
+    const u64 digit = reinterpret_cast<const u32*>(b.numbers)[element] >> b.shift & b.mask;
+    return reinterpret_cast<u32*>(b.counters)[digit * b.digit_stride + chunk * b.chunk_stride];
   }
 
   WARPHASH_FN void count() const {
-    u32* const counts = reinterpret_cast<u32*>(b.digit_counts);
-    for (u64 i = begin; i < end; ++i) ++counts[place(element(i))];
+    for (u64 i = begin; i < end; ++i) ++counter(element(i));
   }
   WARPHASH_FN void order() const {
-    u64* const starts = reinterpret_cast<u64*>(b.digit_starts);
     for (u64 i = begin; i < end; ++i) {
       const u32 from = element(i);
-      const u64 to = starts[place(from)]++;
+      const u32 to = counter(from)++;
       if (b.out_order)
         reinterpret_cast<u32*>(b.out_order)[to] = from;
       else if (b.row_bytes == 8)

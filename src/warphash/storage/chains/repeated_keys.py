@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..batch import Batch
+from ..rows import AllValues
 from ..selection import offsets_of_counts
 
 if TYPE_CHECKING:
@@ -44,17 +45,18 @@ class RepeatedKeys:
         words = self._words._keys(keys, n, stream)
         self._chains.erase(words[0], n, stream=stream, counts=out, entry="erase_all")
 
-    def offsets(self, keys: int, n: int, out: int, stream: Any) -> int:
-        """Where the values of each key begin, uint64[n + 1]; how many there are. Waits."""
-        counts = self._engine.allocate(4 * max(1, n), stream)
+    def find_all(self, keys: int, n: int, offsets: int, stream: Any) -> AllValues:
+        """All values of all keys, those of each from its offset on: uint64[n + 1]. Waits."""
+        rows, engine = self._words, self._engine
+        counts = engine.allocate(4 * max(1, n), stream)
         self.count(keys, n, counts.ptr, stream)
-        return offsets_of_counts(self._engine, counts.ptr, n, out, stream)
+        total = offsets_of_counts(engine, counts.ptr, n, offsets, stream)
 
-    def find_all(self, keys: int, n: int, offsets: int, total: int, values: int, stream: Any) -> None:
-        """The ``total`` values of all keys, those of each from its offset on."""
-        rows = self._words
-        words = rows._keys(keys, n, stream)
-        landing, held = rows._landing(values, total, rows.value_bytes, rows._value_word, stream)
-        self._chains.array.find_all(words[0], n, offsets, landing, stream)
-        if held is not None:
-            rows._narrow(landing, total, values, rows.value_bytes, rows._value_word, stream)
+        def write(values: int) -> None:
+            words = rows._keys(keys, n, stream)
+            landing, held = rows._landing(values, total, rows.value_bytes, rows._value_word, stream)
+            self._chains.array.find_all(words[0], n, offsets, landing, stream)
+            if held is not None:
+                rows._narrow(landing, total, values, rows.value_bytes, rows._value_word, stream)
+
+        return AllValues(total, write)

@@ -35,7 +35,7 @@ from ...runtime.abi import Flag, ListBatch, Op, kind_of
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import VALUE_LISTS
 from ..batch import Batch, MixedBatch
-from ..rows import Rows
+from ..rows import AllValues, Rows
 from ..scratch import zeroed_report
 from ..selection import offsets_of_counts, select
 from ..slots import MemoryUse, Recovery, resting
@@ -181,17 +181,19 @@ class GroupedRows:
         numbers, found = self._found(keys, n, stream)
         self._launch("count", ListBatch(n=n, numbers=numbers.ptr, flags=found.ptr, out_counts=out), stream)
 
-    def offsets(self, keys: int, n: int, out: int, stream: Any) -> int:
-        """Where the values of each key begin, uint64[n + 1]; how many there are. Waits."""
-        counts = self.engine.allocate(4 * max(1, n), stream)
-        self.count(keys, n, counts.ptr, stream)
-        return offsets_of_counts(self.engine, counts.ptr, n, out, stream)
-
-    def find_all(self, keys: int, n: int, offsets: int, total: int, values: int, stream: Any) -> None:
-        """The ``total`` values of all keys, those of each from its offset on."""
+    def find_all(self, keys: int, n: int, offsets: int, stream: Any) -> AllValues:
+        """All values of all keys, those of each from its offset on: uint64[n + 1]. Waits."""
         numbers, found = self._found(keys, n, stream)
-        batch = ListBatch(elements=n, numbers=numbers.ptr, flags=found.ptr, offsets=offsets, out_values=values)
-        self._emit(batch, total, stream)
+        counts = self.engine.allocate(4 * max(1, n), stream)
+        asked = ListBatch(n=n, numbers=numbers.ptr, flags=found.ptr, out_counts=counts.ptr)
+        self._launch("count", asked, stream)
+        total = offsets_of_counts(self.engine, counts.ptr, n, offsets, stream)
+
+        def write(values: int) -> None:
+            batch = ListBatch(elements=n, numbers=numbers.ptr, flags=found.ptr, offsets=offsets, out_values=values)
+            self._emit(batch, total, stream)
+
+        return AllValues(total, write)
 
     def _emit(self, batch: ListBatch, total: int, stream: Any) -> None:
         """Copy the values of the elements: a CPU goes from key to key, a GPU has a lane for each value."""

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...runtime.abi import OrderBatch, ValueLists
+import numpy as np
+import numpy.typing as npt
+
+from ...runtime.abi import OrderBatch, StoredRows, ValueLists, WordBatch
 from ...runtime.engine import Buffer, Engine
-from ...runtime.source import VALUE_LISTS
+from ...runtime.memory import bytes_at
+from ...runtime.source import ROWS, VALUE_LISTS
 from ...settings import get_num_threads
 from ..selection import starts_of_counts
 from .ways import chunks_of
@@ -77,15 +81,30 @@ def _order(engine: Engine, batch: OrderBatch, end: int, stream: Any) -> Buffer:
     lists, shift, held = ValueLists(), 0, engine.allocate(1, stream)
     for place, bits in enumerate(digits.bits):
         is_last = place == len(digits.bits) - 1
-        counts = engine.allocate(4 * (chunks << bits), stream)
-        engine.fill(counts.ptr, 0, counts.nbytes, stream)
-        batch.shift, batch.mask, batch.digit_counts = shift, (1 << bits) - 1, counts.ptr
+        counters = engine.allocate(4 * (chunks << bits), stream)
+        engine.fill(counters.ptr, 0, counters.nbytes, stream)
+        batch.shift, batch.mask, batch.counters = shift, (1 << bits) - 1, counters.ptr
+        batch.digit_stride, batch.chunk_stride = (1, 1 << bits) if engine.lanes == 1 else (chunks, 1)
         program.run("count_digits", lists, batch, batch.n, stream)
-        starts, _ = starts_of_counts(engine, counts, chunks << bits)
-        batch.digit_starts = starts.ptr
+        if engine.lanes == 1:
+            _to_places(bytes_at(counters.ptr, counters.nbytes).view(np.uint32).reshape(chunks, 1 << bits))
+        else:
+            starts, _ = starts_of_counts(engine, counters, chunks << bits)
+            narrow = WordBatch(n=chunks << bits, rows=counters.ptr, row_bytes=4, words=starts.ptr, word_bytes=8)
+            engine.program(ROWS).run("narrow", StoredRows(), narrow, narrow.n, stream)
         following = engine.allocate(1 if is_last and batch.rows else 4 * n, stream)
         batch.out_order = 0 if is_last and batch.rows else following.ptr
         program.run("order_by_digit", lists, batch, batch.n, stream)
         batch.order, held = batch.out_order, following
         shift += bits
     return held
+
+
+def _to_places(counts: npt.NDArray[np.uint32]) -> None:
+    """Turn the counts of each chunk and digit into places, in host memory."""
+    firsts = counts.sum(axis=0, dtype=np.uint32)
+    np.subtract(np.cumsum(firsts, dtype=np.uint32), firsts, out=firsts)
+    for chunk in counts:
+        behind = firsts + chunk
+        chunk[:] = firsts
+        firsts = behind

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import TableFull
+from ...runtime.engine import Buffer
+from ..rows import AllValues
 from .string_rows import StringRows
 from .string_table import bytes_at, elements_without_nulls
 
@@ -58,12 +60,12 @@ class RepeatedStrings:
         numbers = self._storage.look_up(keys, n)
         self._numbers.erase_all(numbers.ptr, n, out, stream)
 
-    def offsets(self, keys: int, n: int, out: int, stream: Any) -> int:
-        """As `RepeatedKeys.offsets`."""
-        numbers = self._storage.look_up(keys, n)
-        return self._numbers.offsets(numbers.ptr, n, out, stream)
-
-    def find_all(self, keys: int, n: int, offsets: int, total: int, values: int, stream: Any) -> None:
+    def find_all(self, keys: int, n: int, offsets: int, stream: Any) -> AllValues:
         """As `RepeatedKeys.find_all`."""
         numbers = self._storage.look_up(keys, n)
-        self._numbers.find_all(numbers.ptr, n, offsets, total, values, stream)
+        made = self._numbers.find_all(numbers.ptr, n, offsets, stream)
+
+        def write(values: int, numbers: Buffer = numbers) -> None:  # which lists read again
+            made.write(values)
+
+        return AllValues(made.total, write)
