@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ...runtime.abi import MemberBatch, Members
 from ...runtime.engine import Engine
 from ...runtime.source import GROUPS
-from .spans import span_of, span_of_type
-from .ways import may_be_marks
+from ..batch_order.sample import sample_rows
+from .spans import small_span
+from .ways import FEWEST_SAMPLED, may_be_marks, sampled_words
 
 __all__ = ["mark_members"]
 
@@ -35,8 +38,11 @@ def mark_members(engine: Engine, words: int, n: int, others: int, count: int, wi
     """
     if engine.lanes != 1 or width not in _WORD_WIDTHS or not count:
         return False
-    span = span_of_type(width) or span_of(engine, others, width, count)
-    if not may_be_marks(n + count, span.size):
+    sample = None
+    if count >= FEWEST_SAMPLED and width > 2:
+        sample = sample_rows(engine, others, width, count, sampled_words(count))
+    span = small_span(engine, others, width, count, partial(may_be_marks, n + count), sample)
+    if span is None:
         return False
     marks = engine.allocate(span.size + 1)
     engine.fill(marks.ptr, 0, marks.nbytes)

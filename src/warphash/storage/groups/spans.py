@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from ...runtime.source import GROUPS
 from ...settings import get_num_threads
 from .ways import chunks_of
 
-__all__ = ["Span", "cut", "least_span", "span_of", "span_of_type"]
+__all__ = ["Span", "cut", "small_span"]
 
 _LINE_ELEMENTS = 64
 """Chunks begin at multiples of so many elements, so that two threads write to no common line."""
@@ -36,25 +37,41 @@ def cut(n: int, count: int) -> Chunks:
     return Chunks(length=length, count=-(-n // length), salt=random.getrandbits(64))
 
 
-def span_of_type(width: int) -> Span | None:
+def _span_of_type(width: int) -> Span | None:
     """The span of all words of 1 or 2 bytes; None for wider ones."""
     return Span(0, 1 << 8 * width) if width <= 2 else None
 
 
-def least_span(words: npt.NDArray[Any]) -> Span:
-    """The span of unsigned words in host memory."""
-    return min((_span(words.view(f"i{words.itemsize}")), _span(words)), key=lambda span: span.size)
+def small_span(
+    engine: Engine, keys: int, width: int, n: int, is_small: Callable[[int], bool], sample: npt.NDArray[Any] | None
+) -> Span | None:
+    """The span of ``n`` words of 1, 2, 4 or 8 bytes, if its size is small; else None.
+
+    Parameters
+    ----------
+    sample
+        Some of the words, which tell of most large spans without a look at all words; None to look at all.
+    """
+    span = _span_of_type(width)
+    if span is None:
+        if sample is not None and not is_small(_least(_span(sample.view(f"i{width}")), _span(sample)).size):
+            return None
+        span = _span_of_words(engine, keys, width, n)
+    return span if is_small(span.size) else None
 
 
-def span_of(engine: Engine, keys: int, width: int, n: int) -> Span:
+def _least(*spans: Span) -> Span:
+    return min(spans, key=lambda span: span.size)
+
+
+def _span_of_words(engine: Engine, keys: int, width: int, n: int) -> Span:
     """The span of ``n`` words of 4 or 8 bytes. Reads each once."""
     chunks = cut(n, chunks_of(n, get_num_threads()))
     bounds = engine.allocate(32 * chunks.count)
     batch = ChunkBatch(n=n, keys=keys, key_bytes=width, bounds=bounds.ptr)
     engine.program(GROUPS).run("bounds", chunks, batch, n, None)
     found = engine.to_host(bounds.ptr, np.uint64, 4 * chunks.count).reshape(-1, 4)
-    spans = _span(found[:, :2].view(np.int64)), _span(found[:, 2:])
-    return min(spans, key=lambda span: span.size)
+    return _least(_span(found[:, :2].view(np.int64)), _span(found[:, 2:]))
 
 
 def _span(words: npt.NDArray[Any]) -> Span:

@@ -16,9 +16,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from ...runtime.abi import MOST_PART_BITS
+
 __all__ = [
     "FEWEST_SAMPLED",
-    "MOST_PART_BITS",
     "Way",
     "chunks_of",
     "expected_in_part",
@@ -54,8 +55,6 @@ _MARKS_OF_ELEMENT = 8
 
 _WORDS_OF_MERGED = 4
 """Words for each key that one thread merges."""
-
-MOST_PART_BITS = 11
 
 
 class Way(NamedTuple):

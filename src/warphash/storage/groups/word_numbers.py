@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from functools import partial
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ...runtime.source import GROUPS, ROWS
 from ...settings import get_num_threads
 from ..batch_order.sample import sample_rows
 from ..estimate import distinct_of_sample
-from .spans import cut, least_span, span_of, span_of_type
+from .spans import Span, cut, small_span
 from .ways import FEWEST_SAMPLED, Way, expected_in_part, may_be_places, sampled_words, way_of
 
 __all__ = ["number"]
@@ -32,8 +33,9 @@ class _Numbering:
         self._held: list[Buffer] = []
         self._batch = batch = PartBatch()
         ctypes.memmove(ctypes.addressof(batch), ctypes.addressof(given), ctypes.sizeof(NumberBatch))
-        self._span = span_of_type(given.key_bytes)  # if it is known to be small
+        self._span: Span | None = None  # of the keys, if it is small
         self._widen()
+        self._width = given.key_bytes if given.key_bytes <= 2 else batch.key_bytes
         batch.report = self._memory(8 * REPORT_WORDS)
         self._given_up = ctypes.c_uint64.from_address(batch.report + UNPLACED_ELEMENTS)
         self._given_up.value = 0
@@ -68,10 +70,10 @@ class _Numbering:
         if n < FEWEST_SAMPLED:
             self._batch.expected = n
             return Way(1)
-        batch = self._batch
+        batch, width = self._batch, self._width
         sample = sample_rows(self._engine, batch.keys, batch.key_bytes, n, sampled_words(n))
-        if self._span is None and may_be_places(n, least_span(sample).size):
-            self._span = span_of(self._engine, batch.keys, batch.key_bytes, n)
+        may = partial(may_be_places, n)
+        self._span = small_span(self._engine, batch.keys, width, n, may, sample if width > 2 else None)
         size = None if self._span is None else self._span.size
         batch.expected = min(distinct_of_sample(sample, n), size or n)
         return way_of(n, batch.expected, size, threads)
