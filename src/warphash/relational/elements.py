@@ -30,7 +30,7 @@ from ..errors import DtypeError, ParameterError, ShapeError, WarphashError
 from .axes import checked_axis
 from .device_elements import DeviceElements
 from .items import Fixed, Items, Missing, text_items
-from .numbered import Int64s, Numbers, number_items
+from .numbered import Int64s, Numbers, number_items, stable_order
 
 __all__ = ["ArrayElements", "ColumnElements", "Elements", "concatenated", "elements_of", "items_of_column"]
 
@@ -98,7 +98,7 @@ class _HostElements(ABC):
 
     def argsort(self, numbers: Int64s) -> Int64s:
         """As `Elements.argsort`."""
-        return np.argsort(numbers, kind="stable")
+        return stable_order(numbers)
 
     def lasts(self, numbers: Numbers) -> Int64s:
         """As `Elements.lasts`."""
@@ -157,7 +157,7 @@ class ArrayElements(_HostElements):
         """As `Elements.order`; rows are in the order of their first items that differ."""
         held = self._host_of(values)
         if self._axis is None:
-            return np.argsort(held, kind="stable")
+            return stable_order(held) if held.dtype == np.int64 else np.argsort(held, kind="stable")
         rows = np.moveaxis(held, self._axis, 0)
         if not rows.size:
             return np.arange(len(rows))

@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import ParameterError
 from .elements import elements_of
 from .known import KnownItems
-from .numbered import Int64s, number_items
+from .numbered import Int64s, number_items, stable_order
 
 __all__ = ["Index"]
 
@@ -53,7 +53,7 @@ class Index:
         self.is_unique = len(firsts) == len(self._elements)
         """Whether no key repeats."""
         if not self.is_unique:  # positions, those of one key together
-            self._positions = np.argsort(numbers.code_of_each, kind="stable")
+            self._positions = stable_order(numbers.code_of_each)
             self._offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(numbers.count_of_each)))
             valid = None if items.valid is None else items.valid[firsts]
             items = items._replace(array=items.array[firsts], valid=valid)
