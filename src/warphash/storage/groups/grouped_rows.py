@@ -47,6 +47,9 @@ from .value_memory import Lists, empty_lists, totals_of, with_room
 __all__ = ["GroupedRows"]
 
 _NUMBER_KIND = kind_of(np.dtype(np.uint32))
+_MOST_NUMBERED = 2**32 - 1
+"""Groups, and segments: their numbers have 32 bits."""
+
 _FEWEST_REBUILT = 1 << 12
 """Segments, or erased values, up to which a table is left as it is."""
 
@@ -258,6 +261,11 @@ class GroupedRows:
         groups = groups_of(index, self.lists.groups, batch.keys, self.key_bytes, n, stream)
         offsets = engine.allocate(8 * (groups.size + 1), stream)
         offsets_of_counts(engine, groups.counts.ptr, groups.size, offsets.ptr, stream)
+        if self.lists.groups + max(groups.new, groups.size) > _MOST_NUMBERED:  # after a rebuild, too
+            raise TableFull(f"a MultiMap in groups has at most {_MOST_NUMBERED:,} keys; the table is as it was")
+        if self.lists.segments + groups.size > _MOST_NUMBERED:
+            self.rebuild(self._capacity, stream)
+            return self.update(batch)  # whose keys have other groups now
         new_numbers = counted_up(engine, self.lists.groups, groups.new, stream)
         nbytes, before = n * self.value_bytes, self.lists
         lists = with_room(engine, before, before.groups + groups.new, before.segments + groups.size, nbytes, stream)

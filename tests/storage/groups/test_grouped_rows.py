@@ -1,0 +1,63 @@
+"""What pairs in groups do at the ends of their numbers, and when they are brought together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.inside import storage_of
+from warphash import MultiMap, TableFull
+from warphash.storage.groups import grouped_rows
+
+
+def filled(batches: int, keys: int) -> tuple[MultiMap[Any, Any], dict[int, list[int]]]:
+    """A table after so many batches with one pair of each key, and what it has to hold."""
+    table, model = MultiMap("i8", "i8", device="cpu", seed=1), dict[int, list[int]]()
+    for batch in range(batches):
+        table.insert(np.arange(keys), np.arange(keys) + keys * batch)
+    for key in range(keys):
+        model[key] = [key + keys * batch for batch in range(batches)]
+    return table, model
+
+
+def agree(table: MultiMap[Any, Any], model: dict[int, list[int]]) -> None:
+    values, offsets = table.find_all(np.array(list(model)))
+    assert np.split(values, offsets[1:-1]) and [part.tolist() for part in np.split(values, offsets[1:-1])] == list(
+        model.values()
+    )
+    assert len(table) == sum(map(len, model.values()))
+    table.check()
+
+
+def test_segments_without_a_number_are_brought_together_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grouped_rows, "_MOST_NUMBERED", 100)
+    table, model = filled(9, 40)  # 360 segments
+    assert table.stats().rebuilds >= 3 and storage_of(table).lists.segments <= 100
+    agree(table, model)
+
+
+def test_groups_without_a_number_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, model = filled(2, 40)
+    monkeypatch.setattr(grouped_rows, "_MOST_NUMBERED", 50)
+    with pytest.raises(TableFull, match="at most 50 keys; the table is as it was"):
+        table.insert(np.arange(30, 60), np.arange(30))
+    agree(table, model)
+
+
+def test_many_short_segments_are_brought_together_each_time_the_pairs_double() -> None:
+    table, model = filled(64, 1000)
+    assert 2 <= table.stats().rebuilds <= 8
+    agree(table, model)
+    assert table.flush() > 0 and table.flush() == 0
+    agree(table, model)
+
+
+def test_erased_values_are_dropped() -> None:
+    table, model = filled(20, 1000)
+    table.flush()
+    before = table.nbytes
+    table.erase_all(np.arange(100, 1000))
+    assert table.nbytes < before / 4
+    agree(table, {key: values if key < 100 else [] for key, values in model.items()})
