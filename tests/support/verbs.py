@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import warphash
+from support.cases import multi_verbs
 from support.types import Array
 from warphash import Operation, PathError, UnsupportedVerb, WarphashError
 from warphash.designs import registry
@@ -665,15 +666,16 @@ def public(kind: str) -> list[str]:
     return sorted(name for name in names if not name.startswith("_") or (name.startswith("__") and name != "__init__"))
 
 
-def has(design: str, verb: str) -> bool:
-    """Whether tables of a design have a verb of their class."""
-    return verb not in ("execute", "flush", "guest_counts") or verb in registry.get(design).capabilities
+def has(kind: str, design: str, verb: str) -> bool:
+    """Whether tables of a kind and a design have a verb of their class."""
+    verbs = multi_verbs(design) if kind == "MultiMap" else registry.get(design).capabilities
+    return verb not in ("execute", "flush", "guest_counts") or verb in verbs
 
 
 def call(world: World, verb: str, own: Array) -> None:
     """Call a verb once, and check its answer."""
     in_place = registry.get(world.table.design).layout.in_place
-    if has(world.table.design, verb) and (verb != "execute" or in_place or world.key.itemsize <= 8):
+    if has(world.kind, world.table.design, verb) and (verb != "execute" or in_place or world.key.itemsize <= 8):
         VERBS[verb](world, own)
         return
     with pytest.raises(UnsupportedVerb):

@@ -160,7 +160,7 @@ class _Counted(ReadWriteLock):
 def test_a_verb_takes_the_lock_once(monkeypatch: pytest.MonkeyPatch, kind: str, verb: str) -> None:
     """So nobody can change the table in its midst."""
     lock, seen = _Counted(), list[int]()
-    world = World(kind, "slab" if has("slab", verb) else "dynamic_cuckoo", size=40)
+    world = World(kind, "slab" if has(kind, "slab", verb) else "dynamic_cuckoo", size=40)
     parts_of(world.table).guarded.lock = lock
     of = next(vars(each)[verb] for each in KINDS[kind].__mro__ if verb in vars(each))
 
