@@ -221,6 +221,12 @@ class NumberBatch(Launch):
     _fields_ = _words("keys key_bytes numbers number_bytes firsts counts places flags starts")
 
 
+class MissingBatch(Launch):
+    """Keys that a table lacks, and the numbers that they get there."""
+
+    _fields_ = _words("keys key_bytes firsts out_keys out_numbers numbers places found answers added number_bytes base")
+
+
 class Chunks(ctypes.Structure):
     """A batch in chunks of elements, each of which a thread numbers by itself."""
 

@@ -1,0 +1,173 @@
+"""Dense numbers for keys, as the values of a table: a key gets the next number when it first appears in a batch.
+
+The walk of a batch, all of it in the engine's memory:
+
+1. Look all keys up; the values of those that are there are their answers. If none is missing, the batch is done.
+2. Pack the missing elements in their order, and number their distinct keys (`numbering`).
+3. Write the answers of the missing elements.
+4. Insert the new keys, with their numbers, as one batch without repeated keys.
+
+The insert comes last, and nothing behind it can fail. So a refused allocation leaves the storage as it was, by the rules
+of ``storage/slots.py``. These rules allow an interrupt in the middle of an insert to add some keys of its batch, and
+then numbers between those of other keys would be free. Therefore the insert is not interrupted (`uninterrupted`): after
+a KeyboardInterrupt, all new keys of the batch are in or none is. Numbers stay dense without a recovery.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from ...errors import DtypeError, TableFull
+from ...runtime.abi import MissingBatch, StoredRows
+from ...runtime.engine import Buffer, Engine
+from ...runtime.source import GROUPS
+from ..batch import Batch
+from ..rows import Rows
+from ..selection import count, inverted, packed, starts_of_flags
+from ..uninterrupted import uninterrupted
+from .numbering import Numbered, number
+
+__all__ = ["Numbers", "number_keys"]
+
+
+class Numbers(NamedTuple):
+    """What the numbers of a table are like.
+
+    Attributes
+    ----------
+    first
+        The number of the first key of an empty table.
+    most
+        The greatest number that the values can be.
+    key_bytes, value_bytes
+        Width of a key, and of a number.
+    """
+
+    first: int
+    most: int
+    key_bytes: int
+    value_bytes: int
+
+
+class _Missing(NamedTuple):
+    """The elements of a batch whose keys a storage lacks.
+
+    Attributes
+    ----------
+    rows, n
+        Address of their packed keys, and how many elements there are.
+    found, places
+        Of all elements of the batch: which ones have a key of the storage, and the missing elements before each. None
+        if all are missing.
+    held
+        Keeps the memory of ``rows``. None if that is the batch.
+    """
+
+    rows: int
+    n: int
+    found: Buffer | None = None
+    places: Buffer | None = None
+    held: Buffer | None = None
+
+
+def number_keys(rows: Rows, batch: Batch, numbers: Numbers) -> None:
+    """Write the number of each key of a batch to ``batch.held``; new keys get the next numbers. Waits.
+
+    Parameters
+    ----------
+    rows
+        Its values are integers. Keys are equal if all of their bytes are.
+    batch
+        At most 2**31 keys. ``batch.flags``, if given, receives which elements added their keys: the first one of each
+        new key.
+
+    Raises
+    ------
+    DtypeError
+        If the values cannot be the numbers of all new keys. The storage is as it was.
+    TableFull, MemoryError
+        As `Rows.update`. The storage is as it was.
+    """
+    n, stream = batch.n, batch.stream
+    if n == 0:
+        return
+    rows.store.finish(stream)
+    size, engine = rows.store.size, rows.store.engine
+    missing = _find(rows, batch, numbers) if size else _Missing(batch.keys, n)
+    if missing.n == 0:
+        if batch.flags:
+            engine.fill(batch.flags, 0, n, stream)
+        return
+    which = engine.allocate(4 * missing.n, stream)
+    new = number(
+        engine, missing.rows, numbers.key_bytes, missing.n, numbers=which.ptr, number_bytes=4, stream=stream
+    )
+    base = numbers.first + size
+    _check(base + new.size - 1, numbers)
+    keys = None if new.size == missing.n else engine.allocate(new.size * numbers.key_bytes, stream)
+    values = engine.allocate(new.size * numbers.value_bytes, stream)
+    given = MissingBatch(
+        keys=missing.rows,
+        key_bytes=numbers.key_bytes,
+        firsts=new.firsts.ptr,
+        out_keys=0 if keys is None else keys.ptr,
+        out_numbers=values.ptr,
+        numbers=which.ptr,
+        places=0 if missing.places is None else missing.places.ptr,
+        found=0 if missing.found is None else missing.found.ptr,
+        answers=batch.held,
+        added=batch.flags,
+        number_bytes=numbers.value_bytes,
+        base=base & (1 << 64) - 1,
+    )
+    program = engine.program(GROUPS)
+    for entry, elements in (("take_firsts", new.size), ("answer_missing", n)):
+        given.n = elements
+        program.run(entry, StoredRows(), given, elements, stream)
+    at = missing.rows if keys is None else keys.ptr
+    try:
+        uninterrupted(partial(_insert, rows, Batch(at, values.ptr, new.size, unique=True, stream=stream)))
+    except TableFull as error:
+        if error.keys is None:
+            raise
+        raise TableFull(str(error), _elements_of(engine, missing, new, n, error.keys)) from error
+
+
+def _find(rows: Rows, batch: Batch, numbers: Numbers) -> _Missing:
+    """Answer the keys that are there, and pack the others."""
+    engine, n, stream, width = rows.store.engine, batch.n, batch.stream, numbers.key_bytes
+    found = engine.allocate(n, stream)
+    rows.find(batch.keys, n, batch.held, found.ptr, bytes(numbers.value_bytes), stream)
+    there = count(engine, found, n, stream)
+    if there in (0, n):
+        return _Missing(batch.keys, n - there)
+    absent = inverted(engine, found, n, stream)
+    places, missing = starts_of_flags(engine, absent, n, stream)
+    held = packed(engine, batch.keys, width, n, absent, places, missing, stream)
+    return _Missing(held.ptr, missing, found, places, held)
+
+
+def _check(last: int, numbers: Numbers) -> None:
+    """Raise `DtypeError` unless values can be all numbers up to ``last``."""
+    if last > numbers.most:
+        raise DtypeError(
+            f"the new keys of the batch get numbers up to {last:,}, and values of {8 * numbers.value_bytes} bits are at "
+            f"most {numbers.most:,}: make the table with a wider type of values"
+        )
+
+
+def _insert(rows: Rows, batch: Batch) -> None:
+    """Insert new keys, and end the batch."""
+    rows.update(batch)
+    rows.store.finish(batch.stream)
+
+
+def _elements_of(engine: Engine, missing: _Missing, new: Numbered, n: int, which: np.ndarray) -> np.ndarray:
+    """The first elements of some new keys."""
+    firsts = engine.to_host(new.firsts.ptr, np.uint32, new.size)[which]
+    if missing.found is None:
+        return firsts
+    return np.flatnonzero(engine.to_host(missing.found.ptr, np.uint8, n) == 0)[firsts]
