@@ -224,7 +224,7 @@ class NumberBatch(Launch):
 class MissingBatch(Launch):
     """Keys that a table lacks, and the numbers that they get there."""
 
-    _fields_ = _words("keys key_bytes firsts out_keys out_numbers numbers places found answers added number_bytes base")
+    _fields_ = _words("keys key_bytes out_keys found starts numbers firsts out_numbers answers added number_bytes base")
 
 
 class Chunks(ctypes.Structure):

@@ -27,16 +27,16 @@ struct NumberBatch : Launch {
 
 // Keys that a table lacks, and the numbers that they get there.
 struct MissingBatch : Launch {
-  u64 keys;          // take_firsts: packed rows of the missing elements
-  u64 key_bytes;     // of a row
-  u64 firsts;        // u32 per new key: its first missing element
-  u64 out_keys;      // take_firsts: packed rows of the new keys; 0: they are not asked for
-  u64 out_numbers;   // take_firsts: the number of each new key
-  u64 numbers;       // answer_missing: u32 per missing element: which new key it has
-  u64 places;        // answer_missing: u64 per element: the missing elements before it; 0: all are missing
-  u64 found;         // answer_missing: u8 per element: 1 if the table has its key; 0: all are missing
-  u64 answers;       // answer_missing: the number of each element; those of missing ones are written
-  u64 added;         // answer_missing: u8 per element: 1 if it adds its key; 0: they are not asked for
+  u64 keys;         // packed rows: of all elements for pack_missing, of the missing ones for take_firsts
+  u64 key_bytes;    // of a row
+  u64 out_keys;     // pack_missing, take_firsts: packed rows of the missing elements, of the new keys; 0: not asked for
+  u64 found;        // u8 per element: 1 if the table has its key; 0: all are missing
+  u64 starts;       // u64 per element: those that `found` marks before it; 0: all are missing
+  u64 numbers;      // answer_missing: u32 per missing element: which new key it has
+  u64 firsts;       // take_firsts, answer_missing: u32 per new key: its first missing element
+  u64 out_numbers;  // take_firsts: the number of each new key
+  u64 answers;      // answer_missing: the number of each element; those of missing ones are written
+  u64 added;        // answer_missing: u8 per element: 1 if it adds its key; 0: they are not asked for
   u64 number_bytes;  // of a number in `out_numbers` and `answers`: 1, 2, 4 or 8
   u64 base;          // the number of the first new key, modulo 2^64
 };

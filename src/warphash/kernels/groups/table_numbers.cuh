@@ -1,12 +1,13 @@
 // New keys of a table, and the numbers of a batch whose keys the table lacked in part.
 //
+//   pack_missing    each missing element -> its row, behind those of the missing elements before it
 //   take_firsts     each new key -> its row, from the first missing element that has the key; and its number
 //   answer_missing  each missing element -> the number of its key, and whether it is the first that has the key
 //
 // Layout. A batch of n elements has m missing ones, which are packed in their order, and these have k new keys.
 //
 //   found    u8 per element    1 0 1 0 0      n
-//   places   u64 per element   0 0 1 1 2      n, missing elements before it
+//   starts   u64 per element   0 1 1 2 2      n, elements before it whose keys the table has
 //   numbers  u32 per missing     0   1 0      m, of groups/number.cuh: which new key
 //   firsts   u32 per new key     0   1        k, of groups/number.cuh: its first missing element
 //
@@ -31,6 +32,23 @@ WARPHASH_FN void put_number(u64 numbers, u64 i, u64 number, u64 number_bytes) {
       reinterpret_cast<u8*>(numbers)[i * number_bytes + j] = static_cast<u8>(number >> 8 * j);
 }
 
+// The missing elements before element i, which is missing.
+WARPHASH_FN u64 missing_before(const MissingBatch& b, u64 i) {
+  return b.starts ? i - reinterpret_cast<const u64*>(b.starts)[i] : i;
+}
+WARPHASH_FN bool is_missing(const MissingBatch& b, u64 i) {
+  return !b.found || !reinterpret_cast<const u8*>(b.found)[i];
+}
+
+struct PackMissing : Straight<StoredRows, MissingBatch> {
+  WARPHASH_FN static bool start(const StoredRows&, const MissingBatch& b, u64 i, State&) {
+    if (is_missing(b, i))
+      copy_row(reinterpret_cast<u8*>(b.out_keys) + missing_before(b, i) * b.key_bytes,
+               reinterpret_cast<const u8*>(b.keys) + i * b.key_bytes, b.key_bytes);
+    return false;
+  }
+};
+
 struct TakeFirsts : Straight<StoredRows, MissingBatch> {
   WARPHASH_FN static const u8* row(const MissingBatch& b, u64 i) {
     return reinterpret_cast<const u8*>(b.keys) + reinterpret_cast<const u32*>(b.firsts)[i] * b.key_bytes;
@@ -48,8 +66,8 @@ struct TakeFirsts : Straight<StoredRows, MissingBatch> {
 struct AnswerMissing : Straight<StoredRows, MissingBatch> {
   WARPHASH_FN static bool start(const StoredRows&, const MissingBatch& b, u64 i, State&) {
     bool adds = false;
-    if (!b.found || !reinterpret_cast<const u8*>(b.found)[i]) {
-      const u64 place = b.places ? reinterpret_cast<const u64*>(b.places)[i] : i;
+    if (is_missing(b, i)) {
+      const u64 place = missing_before(b, i);
       const u32 key = reinterpret_cast<const u32*>(b.numbers)[place];
       adds = reinterpret_cast<const u32*>(b.firsts)[key] == place;
       put_number(b.answers, i, b.base + key, b.number_bytes);
@@ -61,6 +79,7 @@ struct AnswerMissing : Straight<StoredRows, MissingBatch> {
 
 }  // namespace warphash
 
-#define WARPHASH_TABLE_NUMBER_ENTRIES               \
-  WARPHASH_ENTRY(take_firsts, warphash::TakeFirsts) \
+#define WARPHASH_TABLE_NUMBER_ENTRIES                 \
+  WARPHASH_ENTRY(pack_missing, warphash::PackMissing) \
+  WARPHASH_ENTRY(take_firsts, warphash::TakeFirsts)   \
   WARPHASH_ENTRY(answer_missing, warphash::AnswerMissing)

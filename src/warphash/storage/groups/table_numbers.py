@@ -26,7 +26,7 @@ from ...runtime.engine import Buffer, Engine
 from ...runtime.source import GROUPS
 from ..batch import Batch
 from ..rows import Rows
-from ..selection import count, inverted, packed, starts_of_flags
+from ..selection import count, starts_of_flags
 from ..uninterrupted import uninterrupted
 from .numbering import Numbered, number
 
@@ -59,8 +59,8 @@ class _Missing(NamedTuple):
     ----------
     rows, n
         Address of their packed keys, and how many elements there are.
-    found, places
-        Of all elements of the batch: which ones have a key of the storage, and the missing elements before each. None
+    found, starts
+        Of all elements of the batch: which ones have a key of the storage, and how many of these come before each. None
         if all are missing.
     held
         Keeps the memory of ``rows``. None if that is the batch.
@@ -69,7 +69,7 @@ class _Missing(NamedTuple):
     rows: int
     n: int
     found: Buffer | None = None
-    places: Buffer | None = None
+    starts: Buffer | None = None
     held: Buffer | None = None
 
 
@@ -116,8 +116,8 @@ def number_keys(rows: Rows, batch: Batch, numbers: Numbers) -> None:
         out_keys=0 if keys is None else keys.ptr,
         out_numbers=values.ptr,
         numbers=which.ptr,
-        places=0 if missing.places is None else missing.places.ptr,
         found=0 if missing.found is None else missing.found.ptr,
+        starts=0 if missing.starts is None else missing.starts.ptr,
         answers=batch.held,
         added=batch.flags,
         number_bytes=numbers.value_bytes,
@@ -144,10 +144,11 @@ def _find(rows: Rows, batch: Batch, numbers: Numbers) -> _Missing:
     there = count(engine, found, n, stream)
     if there in (0, n):
         return _Missing(batch.keys, n - there)
-    absent = inverted(engine, found, n, stream)
-    places, missing = starts_of_flags(engine, absent, n, stream)
-    held = packed(engine, batch.keys, width, n, absent, places, missing, stream)
-    return _Missing(held.ptr, missing, found, places, held)
+    starts, _there = starts_of_flags(engine, found, n, stream)
+    held = engine.allocate((n - there) * width, stream)
+    given = MissingBatch(n=n, keys=batch.keys, key_bytes=width, out_keys=held.ptr, found=found.ptr, starts=starts.ptr)
+    engine.program(GROUPS).run("pack_missing", StoredRows(), given, n, stream)
+    return _Missing(held.ptr, n - there, found, starts, held)
 
 
 def _check(last: int, numbers: Numbers) -> None:
