@@ -24,11 +24,11 @@ from ...errors import TableFull, UnsupportedVerb
 from ...runtime.abi import Flag, Op
 from ...runtime.engine import Buffer, Engine
 from ..batch import Batch
+from ..chosen_elements import Part, flagged
 from ..rows import Rows
 from ..slots import Recovery
 from .cache import Cache
 from .home import Home
-from .parts import Part, flagged
 
 __all__ = ["Tiers", "WriteBack", "WriteThrough", "Writing"]
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...runtime.abi import REPORT_WORDS, WINNERS, Flag, Op, RowBatch, StoredRows, WordBatch, kind_of
-from ...runtime.engine import Answer, Buffer, Engine
-from ...runtime.source import ROWS
+from ..runtime.abi import REPORT_WORDS, WINNERS, Flag, Op, RowBatch, StoredRows, WordBatch, kind_of
+from ..runtime.engine import Answer, Buffer, Engine
+from ..runtime.source import ROWS
 
 __all__ = ["Listing", "Part", "flagged", "listing"]
 
