@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from support.faults import at_each_line
-from warphash import DtypeError, HashMap, ParameterError, ProcessError, ShapeError
+from warphash import DtypeError, ParameterError, ProcessError, ShapeError
 
 torch = pytest.importorskip("torch")
 

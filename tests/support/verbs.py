@@ -160,7 +160,7 @@ def _find_or_insert(world: World, own: Array) -> None:
 
 
 def _number(world: World, own: Array) -> None:
-    """The numbers of keys that are there are their values. New keys are none here: their numbers are not legal values."""
+    """The numbers of keys that are there are their values. No key is new here: new numbers are no legal values."""
     keys = world.keys(world.stable)
     numbers, new = world.table.number(keys)
     np.testing.assert_array_equal(numbers, world.values(world.stable))

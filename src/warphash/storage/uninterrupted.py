@@ -22,8 +22,8 @@ def uninterrupted(work: Callable[[], T]) -> T:
     """Do ``work`` whole, or not at all. A KeyboardInterrupt comes out when the work is done.
 
     Python raises it in the main thread alone, so a thread of a pool does the work. Without a pool, each call would
-    start a thread: 0.12 ms instead of 0.05. Work inside of such work has a thread already: if it waited for another one,
-    all threads of the pool could wait.
+    start a thread: 0.12 ms instead of 0.05. Work inside of such work is done by the same thread: if it waited for
+    another one, all threads of the pool could wait for each other.
     """
     if getattr(_here, "works", False):
         return work()

@@ -53,7 +53,8 @@ class IdMap(torch.nn.Module):  # type: ignore[misc, unused-ignore]  # of PyTorch
 
     Notes
     -----
-    A batch of known identifiers is one find. New ones are numbered and inserted behind it (`HashMap.number`). No gradient flows through the rows.
+    A batch of known identifiers is one find; new ones are numbered and inserted behind it (`HashMap.number`). No
+    gradient flows through the rows.
     """
 
     _place: torch.Tensor

@@ -7,10 +7,10 @@ The walk of a batch, all of it in the engine's memory:
 3. Write the answers of the missing elements.
 4. Insert the new keys, with their numbers, as one batch without repeated keys.
 
-The insert comes last, and nothing behind it can fail. So a refused allocation leaves the storage as it was, by the rules
-of ``storage/slots.py``. These rules allow an interrupt in the middle of an insert to add some keys of its batch, and
-then numbers between those of other keys would be free. Therefore the insert is not interrupted (`uninterrupted`): after
-a KeyboardInterrupt, all new keys of the batch are in or none is. Numbers stay dense without a recovery.
+The insert comes last, and nothing behind it can fail. So a refused allocation leaves the storage as it was, by the
+rules of ``storage/slots.py``. These rules allow an interrupt in the middle of an insert to add some keys of its batch,
+and then numbers between those of other keys would be free. Therefore the insert is not interrupted (`uninterrupted`):
+after a KeyboardInterrupt, all new keys of the batch are in or none is. Numbers stay dense without a recovery.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ...errors import DtypeError, TableFull
 from ...runtime.abi import MissingBatch, StoredRows
@@ -102,9 +103,7 @@ def number_keys(rows: Rows, batch: Batch, numbers: Numbers) -> None:
             engine.fill(batch.flags, 0, n, stream)
         return
     which = engine.allocate(4 * missing.n, stream)
-    new = number(
-        engine, missing.rows, numbers.key_bytes, missing.n, numbers=which.ptr, number_bytes=4, stream=stream
-    )
+    new = number(engine, missing.rows, numbers.key_bytes, missing.n, numbers=which.ptr, number_bytes=4, stream=stream)
     base = numbers.first + size
     _check(base + new.size - 1, numbers)
     keys = None if new.size == missing.n else engine.allocate(new.size * numbers.key_bytes, stream)
@@ -155,8 +154,8 @@ def _check(last: int, numbers: Numbers) -> None:
     """Raise `DtypeError` unless values can be all numbers up to ``last``."""
     if last > numbers.most:
         raise DtypeError(
-            f"the new keys of the batch get numbers up to {last:,}, and values of {8 * numbers.value_bytes} bits are at "
-            f"most {numbers.most:,}: make the table with a wider type of values"
+            f"the new keys of the batch get numbers up to {last:,}, and values of {8 * numbers.value_bytes} bits are "
+            f"at most {numbers.most:,}: make the table with a wider type of values"
         )
 
 
@@ -166,9 +165,12 @@ def _insert(rows: Rows, batch: Batch) -> None:
     rows.store.finish(batch.stream)
 
 
-def _elements_of(engine: Engine, missing: _Missing, new: Numbered, n: int, which: np.ndarray) -> np.ndarray:
+def _elements_of(
+    engine: Engine, missing: _Missing, new: Numbered, n: int, which: npt.NDArray[np.integer]
+) -> npt.NDArray[np.integer]:
     """The first elements of some new keys."""
-    firsts = engine.to_host(new.firsts.ptr, np.uint32, new.size)[which]
+    firsts: npt.NDArray[np.integer] = engine.to_host(new.firsts.ptr, np.uint32, new.size)[which]
     if missing.found is None:
         return firsts
-    return np.flatnonzero(engine.to_host(missing.found.ptr, np.uint8, n) == 0)[firsts]
+    elements: npt.NDArray[np.integer] = np.flatnonzero(engine.to_host(missing.found.ptr, np.uint8, n) == 0)[firsts]
+    return elements

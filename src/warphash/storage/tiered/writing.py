@@ -18,8 +18,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-
 from ...errors import TableFull, UnsupportedVerb
 from ...runtime.abi import Flag, Op
 from ...runtime.engine import Buffer, Engine
@@ -280,8 +278,7 @@ class _Rows(NamedTuple):
         """The error of a tier, with the numbers that its elements have in the batch."""
         if not isinstance(error, TableFull) or error.keys is None:
             return error
-        numbers = self.tiers.engine.to_host(self.part.numbers.ptr, np.uint64, self.part.n, stream)
-        return TableFull(str(error), numbers[error.keys].astype(np.int64))
+        return TableFull(str(error), self.part.elements(stream)[error.keys])
 
 
 def _split(tiers: Tiers, keys: int, values: int, n: int, stream: Any) -> tuple[_Rows, _Rows]:
