@@ -81,7 +81,9 @@ def test_a_table_at_its_bounds_is_not_rebuilt_again_and_again() -> None:
 
 
 def test_pairs_of_a_multimap_and_saved_tables_keep_their_bounds(tmp_path: Any) -> None:
-    pairs = MultiMap("u4", "u4", device="cpu", capacity=10, load_bounds=(0.1, 0.5))
+    with pytest.raises(ParameterError, match=r"lie without gaps.*design='slab'"):
+        MultiMap("u4", "u4", device="cpu", load_bounds=(0.1, 0.5))
+    pairs = MultiMap("u4", "u4", design="slab", device="cpu", capacity=10, load_bounds=(0.1, 0.5))
     keys = np.repeat(np.arange(1000, dtype="u4"), 4)
     pairs.insert(keys, np.arange(4000, dtype="u4"))
     assert pairs.load_factor <= 0.5 and pairs.erase_all(np.arange(990, dtype="u4")).sum() == 3960

@@ -139,6 +139,24 @@ def test_find_or_insert(case: Case, rng: np.random.Generator) -> None:
     model.agrees(table)
 
 
+def numbers_keys(case: Case) -> bool:
+    """Whether the tables of a case number keys: values are integers, and no key leaves."""
+    return not case.is_set and case.value_dtype.kind in "iu" and not case.parameters.get("max_size")
+
+
+@only(numbers_keys)
+def test_number(case: Case, rng: np.random.Generator) -> None:
+    present, new = halves(case, rng, max(8, min(case.n // 3, 60 if case.value_dtype.itemsize == 1 else case.n)))
+    table, number_of = case.table(capacity=len(present)), dict[bytes, int]()
+    for batch in (repeated(present, rng), present[::-1], repeated(np.concatenate([present, new]), rng, 2)):
+        numbers, added = table.number(batch)
+        for name, number, flag in zip(as_bytes(batch), numbers.tolist(), added.tolist(), strict=True):
+            assert flag == (name not in number_of)
+            assert number == number_of.setdefault(name, len(number_of))
+        assert numbers.dtype == case.value_dtype and len(table) == len(number_of)
+    table.check()
+
+
 def test_erase(case: Case, rng: np.random.Generator) -> None:
     present, absent = halves(case, rng)
     values = case.values(len(present), rng)

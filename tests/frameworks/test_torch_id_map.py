@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warphash import DtypeError, HashMap, ParameterError, ProcessError, ShapeError
+from support.faults import at_each_line
+from warphash import DtypeError, ParameterError, ProcessError, ShapeError
 
 torch = pytest.importorskip("torch")
 
@@ -499,29 +500,23 @@ def test_a_map_that_is_sent_on_gives_no_rows(tmp_path: Path) -> None:
 
 
 # ---- what can go wrong
-@pytest.mark.parametrize("verb", ["insert", "upsert", "find"])
-@pytest.mark.parametrize("behind", [False, True])
-def test_a_batch_that_stops_half_way(verb: str, behind: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interrupt before or behind each call of the table: the rows of the next batch are dense."""
-    ids = trained(LARGE)
+def test_an_interrupt_at_any_line_leaves_no_gap() -> None:
+    """The new identifiers of the batch have their rows, or none has one; and the rows of the next batch are dense."""
+    calls = at_each_line(lambda: trained(LARGE), lambda ids: ids(torch.tensor([20, 7, 21, 20])), every=7)
+    ends = set()
+    for ids, place, done in calls:
+        held = set(ids.ids().tolist())
+        assert held == {*LARGE.tolist(), 20, 21} or (held == set(LARGE.tolist()) and not done), place
+        ends.add(len(held))
+        check(copy.deepcopy(ids), held)
+        ids(torch.tensor([30, 20]))
+        check(ids, {*held, 20, 30})
+    assert ends == {3, 5}
 
-    def stopped(self: Any, *args: Any) -> Any:
-        if behind:
-            getattr(original, verb)(self, *args)
-        raise KeyboardInterrupt
 
-    class original:
-        insert, upsert, find = HashMap.insert, HashMap.upsert, HashMap.find
-
-    with monkeypatch.context() as patched:
-        patched.setattr(HashMap, verb, stopped)
-        with pytest.raises(KeyboardInterrupt):
-            ids(torch.tensor([20, 7, 21, 20]))
-    done = {20, 21} if verb == "find" else set()
-    check(copy.deepcopy(ids), {*LARGE.tolist(), *done})
-    assert ids.eval()(torch.tensor([20])).item() == (ids.ids().tolist().index(20) + 1 if done else 0)
-    ids.train()(torch.tensor([30, 20]))
-    check(ids, {*LARGE.tolist(), *done, 20, 30})
+def test_rows_come_in_the_order_of_first_appearance() -> None:
+    ids = trained([5, 3, 5, 9], [4, 3, 8, 4])
+    assert ids.ids().tolist() == [5, 3, 9, 4, 8]
 
 
 def test_several_threads(rng: np.random.Generator) -> None:

@@ -259,6 +259,20 @@ class Subject:
             held = rows_of(answer[0], self.value)
             self.model.found(given.plains, held, [True] * len(held), b"")
 
+    def number(self) -> None:
+        """New keys get the next numbers, in the order of first appearance. Values are wide enough for these."""
+        if self.value is None or self.value.kind not in "iu" or self.value.itemsize < 4:
+            return
+        given, first = self.given(others=True), self.example.choose([0, 0, 7])
+        answer = self.change("number", given, lambda: self.table.number(given.keys, first=first))
+        if answer is None:
+            return
+        rows, new = rows_of(answer[0], self.value), as_numpy(answer[1]).reshape(-1).tolist()
+        for plain, row, is_new in zip(given.plains, rows, new, strict=True):
+            require(is_new == (plain not in self.model.pairs), "number: wrong presence", repr(plain))
+            number = np.array(first + len(self.model.pairs), self.value).tobytes()
+            require(row == self.model.pairs.setdefault(plain, number), "number: wrong number", repr(plain))
+
     def assign(self) -> None:
         if self.value is None:
             return
@@ -446,6 +460,6 @@ class Subject:
 VERBS: list[Callable[[Subject], None]] = [
     *[Subject.insert] * 4,
     *[Subject.contains, Subject.find, Subject.assign, Subject.upsert, Subject.erase] * 2,
-    *[Subject.find_in_any_order, Subject.one_key, Subject.find_or_insert, Subject.pop, Subject.update],
+    *[Subject.find_in_any_order, Subject.one_key, Subject.find_or_insert, Subject.number, Subject.pop, Subject.update],
     *[Subject.execute, Subject.plan, Subject.erase_if, Subject.resize, Subject.replace, Subject.algebra],
 ]

@@ -219,6 +219,8 @@ class Verb:
         Kinds of tables that have the verb: ``"map"``, ``"multi"`` or both.
     whole
         Whether a call that raises leaves the table as it was. `execute` need not: there, each operation counts alone.
+    together
+        Whether an interrupt, too, leaves all new keys of the batch in or none.
     batch
         Keys of the batch. ``"both"``: present and absent keys, some of them repeated. ``"present"``: present keys only.
         ``"once"``: each key once.
@@ -230,6 +232,7 @@ class Verb:
     needs: str | None = None
     kinds: tuple[str, ...] = ("map", "multi")
     whole: bool = True
+    together: bool = False
     batch: str = "both"
 
     def __str__(self) -> str:
@@ -260,6 +263,13 @@ def _inserted(family: Family, model: Model, ids: Array) -> Model:
         else:
             held.setdefault(key, (3 * key + 1,))
     return {key: tuple(sorted(values)) for key, values in held.items()}
+
+
+def _numbered(family: Family, model: Model, ids: Array) -> Model:
+    held = dict(model)
+    for key in map(int, ids):
+        held.setdefault(key, (len(held),))
+    return held
 
 
 def _assigned(family: Family, model: Model, ids: Array) -> Model:
@@ -360,6 +370,7 @@ VERBS = {
         Verb("plan", _plan, _assigned, kinds=("map",)),
         Verb("upsert", _upsert, _upserted, kinds=("map",)),
         Verb("find_or_insert", _give("find_or_insert"), _inserted, kinds=("map",)),
+        Verb("number", _ask("number"), _numbered, kinds=("map",), together=True),
         Verb("erase", _ask("erase"), _erased, needs="erase"),
         Verb("erase_if", lambda family, table, ids: table.erase_if("keys", "<", BELOW), _erased_below, needs="erase"),
         Verb("erase_all", _ask("erase_all"), _erased_all, kinds=("multi",)),
@@ -506,6 +517,8 @@ class Scenario:
             for key in before.keys() | after.keys() | held.keys():
                 legal = {after.get(key)} if done else {before.get(key)} if whole else {before.get(key), after.get(key)}
                 assert held.get(key) in legal, f"key {key} has {held.get(key)}, not one of {legal}"
+            if self.verb.together:
+                assert held in (before, after), f"{len(held)} keys, and not {len(before)} or {len(after)}"
 
         def size() -> None:
             pairs = sum(map(len, held.values()))
@@ -557,6 +570,8 @@ def _has(family: Family, verb: Verb) -> bool:
     if verb.name == "execute" and family.key != "u8" and not registry.get(family.design).layout.in_place:
         return False  # keys must lie in the slots
     if verb.name == "plan" and family.key == "str":
+        return False
+    if verb.name == "number" and (not family.sums or family.evict):  # values are integers, and no key leaves
         return False
     if verb.name == "execute" and family.evict:
         return False

@@ -160,6 +160,14 @@ def _find_or_insert(world: World, own: Array) -> None:
     world.erase(own)
 
 
+def _number(world: World, own: Array) -> None:
+    """The numbers of keys that are there are their values. No key is new here: new numbers are no legal values."""
+    keys = world.keys(world.stable)
+    numbers, new = world.table.number(keys)
+    np.testing.assert_array_equal(numbers, world.values(world.stable))
+    assert not new.any()
+
+
 def _erase(world: World, own: Array) -> None:
     world.insert(own)
     assert world.erase(own).all() and not world.erase(world.absent).any()
@@ -562,6 +570,7 @@ VERBS: dict[str, Call] = {
     "assign": _assign,
     "upsert": _upsert,
     "find_or_insert": _find_or_insert,
+    "number": _number,
     "get": _get,
     "pop": _pop,
     "setdefault": _setdefault,

@@ -53,6 +53,7 @@ CALLS: dict[str, tuple[str, Callable[[Any, Path], Any]]] = {
     "assign": ("assign", in_place(lambda t: t.assign(*given(t)))),
     "upsert": ("upsert", in_place(lambda t: t.upsert(*given(t), "add"))),
     "find_or_insert": ("find_or_insert", in_place(lambda t: t.find_or_insert(*given(t)))),
+    "number": ("number", in_place(lambda t: t.number(KEYS))),
     "erase": ("erase", in_place(lambda t: t.erase(KEYS))),
     "erase_if": ("erase", in_place(lambda t: t.erase_if("keys", "<", 5))),
     "evict": ("erase", in_place(lambda t: t.evict(5))),

@@ -155,6 +155,19 @@ def test_upserts_and_values_held(types: tuple[str, str], monkeypatch: pytest.Mon
     assert as_bytes(held) <= ever_values - as_bytes(rows_of([0], types[1])) | ever_values
 
 
+@pytest.mark.parametrize("types", ["4+4", "8+8", "16+8"], indirect=True)
+def test_numbers_are_dense(types: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    batch, ever_keys, _ = batches(types)
+    table: Any = HashMap(*types, device="cpu", seed=1)
+    with changing(monkeypatch, batch.turn):
+        for _ in range(3):
+            numbers, new = table.number(batch.arrays[0])
+            assert numbers.max() < len(table) and new.sum() <= len(table)
+    table.check()
+    assert np.sort(table.values()).tolist() == list(range(len(table)))
+    assert as_bytes(table.keys()) <= ever_keys
+
+
 def test_bounded_and_tiered_tables(types: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     for options in ({"max_size": N // 4, "evict": evict} for evict in ("lru", "lfu", "random")):
         batch, ever_keys, ever_values = batches(types)

@@ -16,7 +16,7 @@ __all__ = ["ALL_VERBS", "GROUP_VERBS", "LIST_VERBS", "USEFUL_LOAD", "Design", "P
 
 ALL_VERBS = frozenset(
     {"insert", "assign", "upsert", "find", "find_or_insert", "contains", "erase", "keys", "values", "items"}
-    | {"to_arrays", "clear", "copy", "reserve", "shrink", "save", "probe_counts"}
+    | {"number", "to_arrays", "clear", "copy", "reserve", "shrink", "save", "probe_counts"}
 )
 """The public verbs of every design."""
 

@@ -220,6 +220,12 @@ class NumberBatch(Launch):
     _fields_ = _words("keys key_bytes numbers number_bytes firsts counts places flags starts")
 
 
+class MissingBatch(Launch):
+    """Keys that a table lacks, and the numbers that they get there."""
+
+    _fields_ = _words("keys key_bytes out_keys found starts numbers firsts out_numbers answers added number_bytes base")
+
+
 class Chunks(ctypes.Structure):
     """A batch in chunks of elements, each of which a thread numbers by itself."""
 

@@ -13,6 +13,7 @@ from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 from .batch import COMBINING, Batch, MixedBatch
 from .batch_order import hot_keys
+from .find_or_insert import find_or_insert
 from .lookup import NO_FIELDS, find_in_any_order, launch_find
 from .slots import MemoryUse, Slots
 
@@ -153,11 +154,10 @@ class WordRows:
         # All memory first: when the keys are in, nothing may be missing for the answer.
         out, narrow = self._landing(held, n, self.value_bytes, self._value_word, stream)
         absent, _absent = self._default(bytes(self.value_bytes), stream) if held else (0, None)
-        self._update(batch)
         if held:
-            if self.store.recovery.step is not None:
-                self.store.finish(stream)
-            launch_find(self.store.state.array, key_words[0], n, out, 0, absent, stream)
+            find_or_insert(self.store, self._update, batch._replace(held=out), absent)
+        else:
+            self._update(batch)
         if narrow is not None:
             self._narrow(out, n, held, self.value_bytes, self._value_word, stream)
 

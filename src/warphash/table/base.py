@@ -126,6 +126,7 @@ class BaseTable(Generic[K]):
             },
         )
         facts.check_bound()
+        facts.check_groups()
         front = Front(engine, keys, values, choices.score)
         self._parts = Parts(facts, front, capacity_of(capacity, facts.bound), store)
         self._commit: FileCommit | None = None  # has the file hold the table; None without a file

@@ -86,6 +86,14 @@ class Facts(NamedTuple):
                 f"table are in {str(self.memory)!r}: give evict='lfu' or 'random'"
             )
 
+    def check_groups(self) -> None:
+        """Raise `ParameterError` if values in groups would have bounds of the load factor: they lie without gaps."""
+        if self.is_grouped and self.load_bounds is not None:
+            raise ParameterError(
+                f"load_bounds={self.load_bounds} is for slots, and the values of a MultiMap in groups lie without gaps: "
+                "leave it out, or make the MultiMap with design='slab'"
+            )
+
     def need(self, verb: str) -> None:
         """Raise `UnsupportedVerb` if the design does not have a verb."""
         if verb not in self.verbs:

@@ -14,7 +14,7 @@ from ..arrays.row_type import Column
 from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, UnsupportedVerb
 from ..runtime.abi import Op
-from . import bounded, mapping, mixed_batch, set_algebra
+from . import bounded, key_numbers, mapping, mixed_batch, set_algebra
 from .array_types import A, Batch, Bools, D, Foreign, K, Keys, KeyT, Like, OneKey, Order, TypeSpec, V, ValueT
 from .base import BaseTable
 from .front import BOOL
@@ -514,6 +514,62 @@ class HashMap(PairTable[K, V]):
         held = library.empty(seen, rows + column.shape, column.dtype, front.engine)
         self._parts.guarded.lock.write(updates.update_locked, pairs, Op.KEEP, inserted, held, scores=given)
         return column.exported(held), library.export(inserted)
+
+    @overload
+    def number(self, keys: Keys, *, first: int = 0) -> tuple[npt.NDArray[V], Bools]: ...
+
+    @overload
+    def number(self, keys: A, *, first: int = 0) -> tuple[A, A]: ...
+
+    def number(self, keys: Any, *, first: int = 0) -> tuple[Any, Any]:
+        """Give each distinct key a dense number, in the order of first appearance: ``(numbers[n], new[n])``.
+
+        A key that is there has its value for its number. The keys of the batch that are absent get the numbers
+        ``first + len(table)``, ``first + len(table) + 1`` and so on, in the order in which they first appear, on every
+        device and for any number of threads. So the numbers are dense if no other verb adds or erases keys, and all
+        calls have the same ``first``.
+
+        Parameters
+        ----------
+        keys
+            Array of length n, at most 2**31. Nulls that the table drops are not new, and have the number 0.
+        first
+            The number of the first key, an integer of the values' type.
+
+        Returns
+        -------
+        numbers[n], bool[n]
+            The number of each key, in the values' type; and True where this element added its key: the first element
+            of each new key.
+
+        Raises
+        ------
+        DtypeError
+            If the values of the table are no integers, or are too narrow for the numbers of the new keys. The table is
+            as it was.
+        ParameterError
+            If ``first`` is no integer of the values' type.
+        UnsupportedVerb
+            If the table is bounded: numbers of keys that leave would be given again.
+        TableFull, MemoryError
+            The table is as it was.
+
+        Notes
+        -----
+        Takes time in proportion to n: one lookup of all keys, and, for the elements whose keys are absent, a numbering
+        and an insert of each distinct key. A KeyboardInterrupt leaves all new keys of the batch in the table, or none.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap("int64", "int64", device="cpu")
+        >>> numbers, new = m.number(np.array([70, 50, 70]))
+        >>> numbers.tolist(), new.tolist()
+        ([0, 1, 0], [True, True, False])
+        >>> m.number(np.array([90, 50, 20]))[0].tolist()
+        [2, 1, 3]
+        """
+        return key_numbers.number(self._parts, keys, first)
 
     def plan(self, n: int, *, like: Any = None) -> MapPlan[K, V]:
         """Prepare `find`, `contains`, `insert` and `assign` for batches of ``n`` keys, for callers who repeat them.

@@ -108,7 +108,10 @@ def _choose(
 ) -> Choices:
     """As `choices_of`."""
     plain = load_factor is None and load_bounds is None and max_size is None
-    design, resolved = chosen(name, dict(parameters), on_gpu=plain and device.startswith("cuda"))
+    given = dict(parameters)
+    if name == "auto" and kind == "MultiMap":
+        given.setdefault("priorities", ("query",))  # each verb looks keys up, and a build enters each key once
+    design, resolved = chosen(name, given, on_gpu=plain and device.startswith("cuda"))
     load_factor = _load_factor_of(load_factor, design, resolved)
     bound = bound_of(max_size, evict, kind)
     column = _score_of(score, bound)

@@ -17,8 +17,8 @@ __all__ = ["IdMap"]
 class IdMap(torch.nn.Module):  # type: ignore[misc, unused-ignore]  # of PyTorch, which need not be installed
     """Identifiers to dense rows: a tensor of any integers in, a tensor of rows of the same shape out.
 
-    In training mode, an identifier that was never seen gets the next row. Rows are given in the order of batches; which
-    of the new identifiers of one batch gets which row is not defined. In evaluation mode, the map does not change, and
+    In training mode, an identifier that was never seen gets the next row. Rows are given in the order in which
+    identifiers first appear, on every device. In evaluation mode, the map does not change, and
     unknown identifiers share a row, which no known identifier has.
 
     The module works under ``torch.compile``. Its ``state_dict`` has two entries: ``ids``, the identifiers in the order
@@ -53,7 +53,8 @@ class IdMap(torch.nn.Module):  # type: ignore[misc, unused-ignore]  # of PyTorch
 
     Notes
     -----
-    A batch of new identifiers is one insert, one upsert and one find. No gradient flows through the rows.
+    A batch of known identifiers is one find; new ones are numbered and inserted behind it (`HashMap.number`). No
+    gradient flows through the rows.
     """
 
     _place: torch.Tensor

@@ -19,16 +19,12 @@ from .operators import need_tensor
 
 __all__ = ["RowNumbers"]
 
-_WITHOUT_ROW = -1
-"""The value of an identifier that is in the map and has no row yet."""
-
 
 class RowNumbers:
-    """The rows of identifiers: ``first``, ``first + 1`` and so on, in the order in which batches bring identifiers.
+    """The rows of identifiers: ``first``, ``first + 1`` and so on, in the order of first appearance.
 
-    An identifier is inserted before its row is known. A call that fails in between leaves identifiers of its batch
-    without a row, or with rows that others lack. The next call erases these identifiers first, so rows stay dense. Safe
-    from several threads.
+    A call that fails or is interrupted leaves all new identifiers of its batch in the map or none, so rows stay dense
+    (`HashMap.number`). Safe from several threads.
 
     One process numbers: the process that made or loaded the object. A copy in a child of that process, or in a worker
     of a ``DataLoader``, finds rows and gives none. Two processes would give one row to two identifiers. A copy of such
@@ -54,8 +50,7 @@ class RowNumbers:
         if self._dtype.kind not in "iu":
             raise DtypeError(f"identifiers are integers, got {dtype}")
         self._table = HashMap(self._dtype, "int64", capacity=capacity, device=device)
-        self._first, self._count = first, 0
-        self._stopped_half_way = False
+        self._first = first
         self._process: int | None = os.getpid()  # that numbers; None if no process does
         self._lock = ReadWriteLock()
 
@@ -63,7 +58,6 @@ class RowNumbers:
         return self._lock.write(self._state_locked)
 
     def _state_locked(self) -> dict[str, Any]:
-        self._make_whole()
         state = {name: value for name, value in vars(self).items() if name != "_lock"}
         is_for_child = get_spawning_popen() is not None  # a child that is spawned learns its parent after it loads this
         return state if self._numbers and not is_for_child else state | {"_process": None}
@@ -87,20 +81,17 @@ class RowNumbers:
     @property
     def end(self) -> int:
         """One more than the last row."""
-        return self._first + self._count
+        return self._first + len(self._table)
 
     def to(self, device: str) -> None:
         """Move the map to a device."""
         self._lock.write(self._move_locked, device)
 
     def _move_locked(self, device: str) -> None:
-        self._make_whole()
         self._table = self._table.to(device)
 
     def find(self, ids: torch.Tensor, unknown: int) -> torch.Tensor:
         """The rows of a batch of identifiers, ``unknown`` for those that have none: int64[n]."""
-        if self._stopped_half_way:
-            self._lock.write(self._make_whole)
         rows: torch.Tensor = self._table.find(ids, unknown)[0]
         return rows
 
@@ -117,19 +108,10 @@ class RowNumbers:
         return self._lock.write(self._find_or_number_locked, ids)
 
     def _find_or_number_locked(self, ids: torch.Tensor) -> torch.Tensor:
-        self._make_whole()
-        table = self._table
         in_loader = get_worker_info() is not None
         if in_loader or not self._numbers:
             return self._find_known_locked(ids, in_loader)
-        without = torch.full_like(ids, _WITHOUT_ROW, dtype=torch.int64)
-        self._stopped_half_way = True
-        added = table.insert(ids, without)
-        numbers = added.cumsum(0, dtype=torch.int64) + (self.end - 1)
-        table.upsert(ids, torch.where(added, numbers, without), "max")  # equal ones: one of them has the number
-        self._count = len(table)
-        self._stopped_half_way = False
-        rows: torch.Tensor = table.find(ids)[0]
+        rows: torch.Tensor = self._table.number(ids, first=self._first)[0]
         return rows
 
     def _find_known_locked(self, ids: torch.Tensor, in_loader: bool) -> torch.Tensor:
@@ -150,24 +132,13 @@ class RowNumbers:
         known: torch.Tensor = rows
         return known
 
-    def _make_whole(self) -> None:
-        """Erase the identifiers of a batch that stopped half way. The caller holds the lock."""
-        if self._stopped_half_way:
-            self._table.erase_if("values", ">=", self.end)
-            self._table.erase_if("values", "<", self._first)
-            self._stopped_half_way = False
-
     def ids(self) -> torch.Tensor:
         """All identifiers, in the order of their rows."""
-        keys, rows = self._lock.write(self._pairs_locked)
+        keys, rows = self._table.to_arrays(like="torch")
         ordered = torch.empty_like(keys)
         signed = torch_type(np.dtype(f"i{keys.element_size()}"))  # PyTorch does less with unsigned integers
         ordered.view(signed)[rows - self._first] = keys.view(signed)
         return ordered
-
-    def _pairs_locked(self) -> Any:
-        self._make_whole()
-        return self._table.to_arrays(like="torch")
 
     def replace(self, ids: torch.Tensor) -> None:
         """Forget all identifiers, and number others from the first row on, in their order. This process numbers then.
@@ -191,7 +162,7 @@ class RowNumbers:
             raise ParameterError(f"expected identifiers that are all different, got {n - len(made):,} repeated ones")
 
         def put() -> None:
-            self._table, self._count, self._stopped_half_way = made, n, False
+            self._table = made
             self._process = os.getpid()
 
         self._lock.write(put)

@@ -37,7 +37,7 @@ def run(example: Example) -> None:
     types = (key,) if is_set else (key, values.dtype)
     options = _bound(example) if kind is HashMap and key != "bytes" else {}
     table = kind(*types, design=example.design, device="cpu", seed=example.between(0, 99), **options)
-    calls = _calls(table, batch.keys, [] if is_set else [values], kind)
+    calls = _calls(table, batch.keys, [] if is_set else [values], kind, bool(options))
     names = [example.choose(sorted(calls)) for _ in range(6)]
     example.note(f"{kind.__name__}{types}, {options}, {n} elements, calls {names}")
     with _Writer(batch, values, example.between(0, 2**32)):
@@ -65,7 +65,7 @@ def _bound(example: Example) -> dict[str, Any]:
     return {"max_size": 1000, "evict": example.choose(ranked)}
 
 
-def _calls(table: Any, keys: Any, values: list[Any], kind: Any) -> dict[str, Callable[[], Any]]:
+def _calls(table: Any, keys: Any, values: list[Any], kind: Any, is_bounded: bool) -> dict[str, Callable[[], Any]]:
     calls = {
         "insert": lambda: table.insert(keys, *values),
         "erase": lambda: table.erase(keys),
@@ -76,6 +76,8 @@ def _calls(table: Any, keys: Any, values: list[Any], kind: Any) -> dict[str, Cal
         calls |= {"assign": lambda: table.assign(keys, *values), "find": lambda: table.find(keys)}
         calls |= {"find_or_insert": lambda: table.find_or_insert(keys, *values)}
         calls |= {"upsert last": lambda: table.upsert(keys, *values, "last")}
+        if values[0].dtype.kind == "u" and not is_bounded:
+            calls |= {"number": lambda: table.number(keys)}
         if values[0].dtype.kind in "uf":
             calls |= {"upsert min": lambda: table.upsert(keys, *values, "min")}
     return calls

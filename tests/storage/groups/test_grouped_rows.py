@@ -32,7 +32,7 @@ def agree(table: MultiMap[Any, Any], model: dict[int, list[int]]) -> None:
 
 
 def test_segments_without_a_number_are_brought_together_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grouped_rows, "_MOST_NUMBERED", 100)
+    monkeypatch.setattr(grouped_rows, "MOST_GROUPS", 100)
     table, model = filled(9, 40)  # 360 segments
     assert table.stats().rebuilds >= 3 and storage_of(table).lists.segments <= 100
     agree(table, model)
@@ -40,7 +40,7 @@ def test_segments_without_a_number_are_brought_together_first(monkeypatch: pytes
 
 def test_groups_without_a_number_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     table, model = filled(2, 40)
-    monkeypatch.setattr(grouped_rows, "_MOST_NUMBERED", 50)
+    monkeypatch.setattr(grouped_rows, "MOST_GROUPS", 50)
     with pytest.raises(TableFull, match="at most 50 keys; the table is as it was"):
         table.insert(np.arange(30, 60), np.arange(30))
     agree(table, model)

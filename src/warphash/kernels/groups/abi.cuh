@@ -1,4 +1,4 @@
-// What kernels that number keys, or look them up among few, are given (core/abi.cuh, groups/number.cuh, groups/cpu/).
+// What kernels that number keys, or look them up among few, are given (core/abi.cuh, groups/).
 #pragma once
 #include "core/abi.cuh"
 
@@ -22,6 +22,22 @@ struct NumberBatch : Launch {
   u64 places;        // u32 per element: the cell of its key
   u64 flags;         // u8 per element: 1 for the first of its key
   u64 starts;        // u64 per element: the flags before it
+};
+
+// Keys that a table lacks, and the numbers that they get there.
+struct MissingBatch : Launch {
+  u64 keys;         // packed rows: of all elements for pack_missing, of the missing ones for take_firsts
+  u64 key_bytes;    // of a row
+  u64 out_keys;     // pack_missing, take_firsts: packed rows of the missing elements, of the new keys; 0: not asked for
+  u64 found;        // u8 per element: 1 if the table has its key; 0: all are missing
+  u64 starts;       // u64 per element: those that `found` marks before it; 0: all are missing
+  u64 numbers;      // answer_missing: u32 per missing element: which new key it has
+  u64 firsts;       // take_firsts, answer_missing: u32 per new key: its first missing element
+  u64 out_numbers;  // take_firsts: the number of each new key
+  u64 answers;      // answer_missing: the number of each element; those of missing ones are written
+  u64 added;        // answer_missing: u8 per element: 1 if it adds its key; 0: they are not asked for
+  u64 number_bytes;  // of a number in `out_numbers` and `answers`: 1, 2, 4 or 8
+  u64 base;          // the number of the first new key, modulo 2^64
 };
 
 // A batch in chunks of elements, each of which a thread numbers by itself.
@@ -97,10 +113,10 @@ struct ListBatch : Launch {
   u64 key_bytes;      // of such a row
   u64 out_keys;       // packed rows, one per value
   u64 values;         // link, relist: the address of the values of the new segments
-  u64 counts;         // link, relist: u32 per new segment: its length; take_numbers: u32 per element without a group
+  u64 counts;         // link, relist: u32 per new segment: its length
   u64 first_segment;  // link: the number of the first new segment
   u64 totals;         // link: ListTotals of the lists
-  u64 groups;         // link: how many groups there are then; take_numbers, count_up: the first new number
+  u64 groups;         // link: how many groups there are then; count_up: the first number
 };
 
 // What the lists hold. Kernels keep these counts, so that an interrupted host cannot lose them.

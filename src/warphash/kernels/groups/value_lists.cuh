@@ -223,17 +223,6 @@ struct Relist : Straight<ValueLists, ListBatch> {
 };
 
 // ---- numbers of groups
-// The numbers of elements that were found stay; those of the others come from `counts`: numbers within the batch, of
-// the elements that were not found, in their order.
-struct TakeNumbers : Straight<ValueLists, ListBatch> {
-  WARPHASH_FN static bool start(const ValueLists&, const ListBatch& b, u64 i, State&) {
-    if (has_group(b, i)) return false;
-    const u64 rank = i - reinterpret_cast<const u64*>(b.offsets)[i];
-    reinterpret_cast<u32*>(b.numbers)[i] = static_cast<u32>(b.groups + reinterpret_cast<const u32*>(b.counts)[rank]);
-    return false;
-  }
-};
-
 // Numbers in a row, from `groups` on.
 struct CountUp : Straight<ValueLists, ListBatch> {
   WARPHASH_FN static bool start(const ValueLists&, const ListBatch& b, u64 i, State&) {
@@ -256,15 +245,14 @@ struct TakeRowsOf : Straight<ValueLists, ListBatch> {
 
 }  // namespace warphash
 
-#define WARPHASH_LIST_ENTRIES                         \
-  WARPHASH_ENTRY(link, warphash::LinkSegments)        \
-  WARPHASH_ENTRY(first, warphash::FirstValue)         \
-  WARPHASH_ENTRY(count, warphash::CountValues)        \
-  WARPHASH_ENTRY(emit, warphash::EmitValues)          \
-  WARPHASH_ENTRY(emit_keys, warphash::EmitOfKeys)     \
-  WARPHASH_ENTRY(pop, warphash::PopValue)             \
-  WARPHASH_ENTRY(drop, warphash::DropValues)          \
-  WARPHASH_ENTRY(relist, warphash::Relist)            \
-  WARPHASH_ENTRY(take_numbers, warphash::TakeNumbers) \
-  WARPHASH_ENTRY(count_up, warphash::CountUp)         \
+#define WARPHASH_LIST_ENTRIES                     \
+  WARPHASH_ENTRY(link, warphash::LinkSegments)    \
+  WARPHASH_ENTRY(first, warphash::FirstValue)     \
+  WARPHASH_ENTRY(count, warphash::CountValues)    \
+  WARPHASH_ENTRY(emit, warphash::EmitValues)      \
+  WARPHASH_ENTRY(emit_keys, warphash::EmitOfKeys) \
+  WARPHASH_ENTRY(pop, warphash::PopValue)         \
+  WARPHASH_ENTRY(drop, warphash::DropValues)      \
+  WARPHASH_ENTRY(relist, warphash::Relist)        \
+  WARPHASH_ENTRY(count_up, warphash::CountUp)     \
   WARPHASH_ENTRY(take_rows, warphash::TakeRowsOf)

@@ -40,16 +40,14 @@ from ..scratch import zeroed_report
 from ..selection import offsets_of_counts, select
 from ..slots import MemoryUse, Recovery, resting
 from .grouped_slots import GroupedSlots
-from .key_groups import NUMBER_BYTES, BatchGroups, counted_up, groups_of, numbers_of, taken
+from .key_groups import MOST_GROUPS, NUMBER_BYTES, BatchGroups, counted_up, groups_of, numbers_of, taken
 from .order import ordered, ordered_rows
+from .table_numbers import NewKeys
 from .value_memory import Lists, empty_lists, totals_of, with_room
 
 __all__ = ["GroupedRows"]
 
 _NUMBER_KIND = kind_of(np.dtype(np.uint32))
-_MOST_NUMBERED = 2**32 - 1
-"""Groups, and segments: their numbers have 32 bits."""
-
 _FEWEST_REBUILT = 1 << 12
 """Segments, or erased values, up to which a table is left as it is."""
 
@@ -214,8 +212,8 @@ class GroupedRows:
         n = self.index.scan(room, keys.ptr, numbers.ptr, stream)
         flags = engine.allocate(max(1, n), stream)
         self._launch("first", ListBatch(n=n, numbers=numbers.ptr, out_flags=flags.ptr), stream)
-        keys, kept = select(engine, keys, width, n, flags)
-        numbers, _ = select(engine, numbers, NUMBER_BYTES, n, flags)
+        keys, kept = select(engine, keys, width, n, flags, stream)
+        numbers, _ = select(engine, numbers, NUMBER_BYTES, n, flags, stream)
         counts, offsets = engine.allocate(4 * max(1, kept), stream), engine.allocate(8 * (kept + 1), stream)
         self._launch("count", ListBatch(n=kept, numbers=numbers.ptr, out_counts=counts.ptr), stream)
         total = offsets_of_counts(engine, counts.ptr, kept, offsets.ptr, stream)
@@ -258,29 +256,29 @@ class GroupedRows:
             left = np.arange(max(0, self._capacity - self.lists.size), n)
             raise TableFull(f"there is no room for {len(left):,} of {n:,} pairs; the table is as it was", left)
         engine, index = self.engine, self.index
-        groups = groups_of(index, self.lists.groups, batch.keys, self.key_bytes, n, stream)
+        index.store.finish(stream)
+        groups = groups_of(index, batch, self.key_bytes)
         offsets = engine.allocate(8 * (groups.size + 1), stream)
         offsets_of_counts(engine, groups.counts.ptr, groups.size, offsets.ptr, stream)
-        if self.lists.groups + max(groups.new, groups.size) > _MOST_NUMBERED:  # after a rebuild, too
-            raise TableFull(f"a MultiMap in groups has at most {_MOST_NUMBERED:,} keys; the table is as it was")
-        if self.lists.segments + groups.size > _MOST_NUMBERED:
+        if self.lists.groups + groups.size > MOST_GROUPS:  # which a rebuild does not change
+            raise TableFull(f"a MultiMap in groups has at most {MOST_GROUPS:,} keys; the table is as it was")
+        if self.lists.segments + groups.size > MOST_GROUPS:
             self.rebuild(self._capacity, stream)
             return self.update(batch)  # whose keys have other groups now
-        new_numbers = counted_up(engine, self.lists.groups, groups.new, stream)
-        nbytes, before = n * self.value_bytes, self.lists
-        lists = with_room(engine, before, before.groups + groups.new, before.segments + groups.size, nbytes, stream)
+        before, nbytes, new = self.lists, n * self.value_bytes, groups.new.size
+        lists = with_room(engine, before, before.groups + new, before.segments + groups.size, nbytes, stream)
         to = lists.chunks[-1].ptr + lists.used
         self._order_values(groups, n, batch.values, to, stream)
         self._state = _State(index, lists)  # which hold the same
         self.recovery.step = resting(GroupedRows._restore, self)
-        if groups.new_keys is not None:
-            self._enter(Batch(groups.new_keys.ptr, new_numbers.ptr, groups.new, Op.KEEP, _NUMBER_KIND), groups, stream)
+        if new:
+            self._enter(groups.new, n)
         linked = ListBatch(n=groups.size, numbers=groups.groups.ptr, counts=groups.counts.ptr, offsets=offsets.ptr)
         linked.values, linked.first_segment, linked.totals = to, lists.segments, lists.totals.ptr
-        linked.groups = lists.groups + groups.new
+        linked.groups = lists.groups + new
         self._launch("link", linked, stream)
         lists = lists._replace(
-            groups=lists.groups + groups.new,
+            groups=lists.groups + new,
             segments=lists.segments + groups.size,
             size=lists.size + n,
             held=lists.held + n,
@@ -302,15 +300,13 @@ class GroupedRows:
         rows = taken(engine, values, width, order, n, stream)
         engine.copy(to, rows.ptr, n * width, stream)
 
-    def _enter(self, new: Batch, groups: BatchGroups, stream: Any) -> None:
-        """Enter new keys and their numbers into the table of keys."""
+    def _enter(self, new: NewKeys, n: int) -> None:
+        """Enter the new keys of a batch of ``n`` and their numbers into the table of keys."""
         try:
-            self.index.update(new._replace(unique=True, stream=stream))
+            self.index.update(new.batch._replace(kind=_NUMBER_KIND))
         except TableFull as error:
             self.recovery.step = None
-            numbers = self.engine.to_host(groups.numbers.ptr, np.uint32, groups.numbers.nbytes // NUMBER_BYTES, stream)
-            missing = np.flatnonzero(np.isin(numbers, self.lists.groups + np.asarray(error.keys)))
-            raise TableFull(str(error), missing) from error
+            raise TableFull(str(error), None if error.keys is None else new.elements(n, error.keys)) from error
         except MemoryError:
             self.recovery.step = None
             raise

@@ -7,20 +7,16 @@ from typing import Any, NamedTuple
 from ...runtime.abi import ListBatch, ValueLists
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import VALUE_LISTS
+from ..batch import Batch
 from ..rows import Rows
-from ..selection import count, inverted, select, starts_of_flags
 from .numbering import number
+from .table_numbers import NewKeys, Numbers, new_keys
 
-__all__ = ["NUMBER_BYTES", "BatchGroups", "counted_up", "groups_of", "numbers_of", "taken"]
+__all__ = ["MOST_GROUPS", "NUMBER_BYTES", "BatchGroups", "counted_up", "groups_of", "numbers_of", "taken"]
 
 NUMBER_BYTES = 4
-
-
-class _Given(NamedTuple):
-    """Rows of a caller's, as a `Buffer`."""
-
-    ptr: int
-    nbytes: int
+MOST_GROUPS = 2**32 - 1
+"""Groups, and segments: their numbers have 32 bits."""
 
 
 class BatchGroups(NamedTuple):
@@ -28,10 +24,8 @@ class BatchGroups(NamedTuple):
 
     Attributes
     ----------
-    numbers
-        The group of each element, uint32[n].
-    new, new_keys
-        How many keys have no group yet; and these keys, whose groups come behind those there are, in this order.
+    new
+        The keys that have no group yet. Their groups come behind those there are.
     size, groups, counts
         How many groups the batch has; these groups, uint32[size], and how many elements each has, uint32[size]; in the
         order in which they first appear.
@@ -39,9 +33,7 @@ class BatchGroups(NamedTuple):
         Which of these each element has, uint32[n].
     """
 
-    numbers: Buffer
-    new: int
-    new_keys: Buffer | None
+    new: NewKeys
     size: int
     groups: Buffer
     counts: Buffer
@@ -59,7 +51,7 @@ def numbers_of(index: Rows, groups: int, keys: int, n: int, stream: Any) -> tupl
     return numbers, flags
 
 
-def groups_of(index: Rows, groups: int, keys: int, key_bytes: int, n: int, stream: Any) -> BatchGroups:
+def groups_of(index: Rows, batch: Batch, key_bytes: int) -> BatchGroups:
     """The groups of the keys of a batch of at least one element. Waits.
 
     Raises
@@ -67,18 +59,14 @@ def groups_of(index: Rows, groups: int, keys: int, key_bytes: int, n: int, strea
     MemoryError
         If there is no memory to work in.
     """
-    engine = index.store.engine
-    if not groups:
-        numbers = engine.allocate(NUMBER_BYTES * n, stream)
-        made = number(
-            engine, keys, key_bytes, n, numbers=numbers.ptr, number_bytes=NUMBER_BYTES, counts=True, stream=stream
-        )
-        assert made.counts is not None
-        new_keys = taken(engine, keys, key_bytes, made.firsts, made.size, stream)
-        every = counted_up(engine, 0, made.size, stream)
-        return BatchGroups(numbers, made.size, new_keys, made.size, every, made.counts, numbers)
-    numbers, found = numbers_of(index, groups, keys, n, stream)
-    new, missing_keys = _number_missing(engine, groups, keys, key_bytes, n, numbers, found, stream)
+    engine, n, stream = index.store.engine, batch.n, batch.stream
+    numbers = engine.allocate(NUMBER_BYTES * n, stream)
+    asked = Batch(batch.keys, 0, n, held=numbers.ptr, stream=stream)
+    new = new_keys(index, asked, Numbers(0, MOST_GROUPS - 1, key_bytes, NUMBER_BYTES), counts=True)
+    if new.missing.n == n:  # so the batch has the new keys alone
+        assert new.values is not None and new.which is not None
+        assert new.numbered is not None and new.numbered.counts is not None
+        return BatchGroups(new, new.size, new.values, new.numbered.counts, new.which)
     places = engine.allocate(NUMBER_BYTES * n, stream)
     own = number(
         engine,
@@ -91,24 +79,8 @@ def groups_of(index: Rows, groups: int, keys: int, key_bytes: int, n: int, strea
         stream=stream,
     )
     assert own.counts is not None
-    in_batch = taken(engine, numbers.ptr, NUMBER_BYTES, own.firsts, own.size, stream)
-    return BatchGroups(numbers, new, missing_keys, own.size, in_batch, own.counts, places)
-
-
-def _number_missing(
-    engine: Engine, groups: int, keys: int, key_bytes: int, n: int, numbers: Buffer, found: Buffer, stream: Any
-) -> tuple[int, Buffer | None]:
-    """Number the keys that were not found behind the others; how many they are, and the keys."""
-    missing = inverted(engine, found, n)
-    if not count(engine, missing, n):
-        return 0, None
-    rows, m = select(engine, _Given(keys, n * key_bytes), key_bytes, n, missing)
-    own = engine.allocate(NUMBER_BYTES * m, stream)
-    made = number(engine, rows.ptr, key_bytes, m, numbers=own.ptr, number_bytes=NUMBER_BYTES, stream=stream)
-    before, _ = starts_of_flags(engine, found, n)
-    batch = ListBatch(n=n, numbers=numbers.ptr, flags=found.ptr, offsets=before.ptr, counts=own.ptr, groups=groups)
-    engine.program(VALUE_LISTS).run("take_numbers", ValueLists(), batch, n, stream)
-    return made.size, taken(engine, rows.ptr, key_bytes, made.firsts, made.size, stream)
+    groups = taken(engine, numbers.ptr, NUMBER_BYTES, own.firsts, own.size, stream)
+    return BatchGroups(new, own.size, groups, own.counts, places)
 
 
 def taken(engine: Engine, rows: int, row_bytes: int, elements: Buffer, n: int, stream: Any) -> Buffer:

@@ -89,7 +89,7 @@ def _order(engine: Engine, batch: OrderBatch, end: int, stream: Any) -> Buffer:
         if engine.lanes == 1:
             _to_places(bytes_at(counters.ptr, counters.nbytes).view(np.uint32).reshape(chunks, 1 << bits))
         else:
-            starts, _ = starts_of_counts(engine, counters, chunks << bits)
+            starts, _ = starts_of_counts(engine, counters, chunks << bits, stream)
             narrow = WordBatch(n=chunks << bits, rows=counters.ptr, row_bytes=4, words=starts.ptr, word_bytes=8)
             engine.program(ROWS).run("narrow", StoredRows(), narrow, narrow.n, stream)
         following = engine.allocate(1 if is_last and batch.rows else 4 * n, stream)

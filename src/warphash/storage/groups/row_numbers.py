@@ -44,7 +44,7 @@ def number(engine: Engine, batch: NumberBatch, stream: Any) -> int:
         # Too few cells; or, with the most there can be, an unlucky salt.
         cells = min(most, 4 * cells) if cells < most else 2 * cells
     program.run("mark_firsts", table, batch, n, stream)
-    starts, size = starts_of_flags(engine, flags, n)
+    starts, size = starts_of_flags(engine, flags, n, stream)
     batch.starts = starts.ptr
     program.run("rank_firsts", table, batch, n, stream)
     if batch.counts:

@@ -7,7 +7,7 @@ storage alone decides what the table holds, and its transactions are those of th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ...errors import TableFull, UnsupportedVerb
 from ...runtime.engine import Buffer, Engine
 from ..batch import Batch, MixedBatch
+from ..groups.table_numbers import Numbers, number_keys
 from ..rows import Rows
 from ..slots import MemoryUse, Slots
 from .string_table import NUMBER_BYTES, ROW_BYTES, StringTable, bytes_at, elements_without_nulls
@@ -109,19 +110,36 @@ class StringRows:
         of_strings, first = np.unique(self._engine.to_host(held.ptr, np.uint32, n), return_index=True)
         return first[np.searchsorted(of_strings, numbers)]
 
+    def number(self, batch: Batch, numbers: Numbers) -> None:
+        """As `number_keys`. Nulls that are left out hold zeros, and have no flag."""
+        kept = elements_without_nulls(batch.keys, batch.n) if self.drops_nulls else None
+        if kept is not None and len(kept) < batch.n:
+            self._do_some(kept, batch, lambda some: self._number_all(some, numbers))
+        else:
+            self._number_all(batch, numbers)
+
+    def _number_all(self, batch: Batch, numbers: Numbers) -> None:
+        held = self._intern(batch.keys, batch.n, batch.stream)
+        number_keys(self.inner, batch._replace(keys=held.ptr), numbers._replace(key_bytes=NUMBER_BYTES))
+
     def _update_some(self, kept: npt.NDArray[np.intp], batch: Batch, ranking: Mapping[str, int]) -> None:
         """Update by some elements of a batch. The others have no flag, and hold zeros."""
+        ranked = self._ranking_of(kept, batch.n, ranking)
+        chosen = {**ranking, **{name: array.ctypes.data for name, array in ranked.items()}}
+        self._do_some(kept, batch, lambda some: self._update_all(some, chosen))
+
+    def _do_some(self, kept: npt.NDArray[np.intp], batch: Batch, work: Callable[[Batch], None]) -> None:
+        """Do ``work`` for some elements of a batch. The others have no flag, and hold zeros."""
         n = batch.n
         rows = bytes_at(batch.keys, n, ROW_BYTES)[kept]
         chosen = bytes_at(batch.values, n, self.value_bytes)[kept]
         done = np.zeros((len(kept), 1), np.uint8)
         found = np.zeros((len(kept), self.value_bytes), np.uint8)
-        ranked = self._ranking_of(kept, n, ranking)
         pairs = ((chosen, batch.values), (done, batch.flags), (found, batch.held))
         values, flags, held = (array.ctypes.data if given else 0 for array, given in pairs)
         some = batch._replace(keys=rows.ctypes.data, values=values, n=len(kept), flags=flags, held=held)
         try:
-            self._update_all(some, {**ranking, **{name: array.ctypes.data for name, array in ranked.items()}})
+            work(some)
         except TableFull as error:
             raise TableFull(str(error), None if error.keys is None else kept[error.keys]) from error
         for out, width, answers in ((batch.flags, 1, done), (batch.held, self.value_bytes, found)):

@@ -27,10 +27,10 @@ from ..batch import Batch
 from ..bounded.bounded_rows import BoundedRows
 from ..bounded.least import Numbers, keys_that_compare
 from ..bounded.policies import Frequent
+from ..chosen_elements import Part, flagged
 from ..random_words import random_words
 from ..rows import Rows
 from .home import Home
-from .parts import Part, flagged
 
 __all__ = ["Cache"]
 

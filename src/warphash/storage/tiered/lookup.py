@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from ...runtime.abi import Flag
 from ...runtime.engine import Buffer
+from ..chosen_elements import Listing, Part, listing
 from . import home as homes
 from .home import Room
-from .parts import Listing, Part, listing
 from .writing import Tiers
 
 __all__ = ["look_up"]

@@ -4,7 +4,7 @@ Source: HH Hash, section Future Work: "a hybrid hash table", with the CPU as the
 heavy hitters. Its authors built none.
 
 Parts. `home.Home` is a storage of the CPU engine, in memory or in a file. `cache.Cache` is a storage of the device.
-`writing` says what an update does to both. `parts` packs the elements of a batch that one tier is asked for.
+`writing` says what an update does to both. `chosen_elements` packs those of a batch that one tier is asked for.
 
 A lookup asks the cache first. The keys that are not there go home, in pieces, and their answers come back to their
 places. Those found at home become candidates for the cache. The next verb behind enough of them admits them, alone
@@ -29,13 +29,13 @@ from ...runtime.devices import engine_for
 from ...runtime.engine import Engine
 from ..batch import Batch, MixedBatch
 from ..bounded.bound import Bound
+from ..chosen_elements import flagged
 from ..elements import flags_at
 from ..make import make_storage as make_tier
 from ..slots import MemoryUse, StoreOptions, resting
 from .cache import Cache
 from .home import Home
 from .lookup import look_up
-from .parts import flagged
 from .store import TieredSlots
 from .writing import Tiers, WriteBack, WriteThrough, Writing
 

@@ -18,17 +18,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-
 from ...errors import TableFull, UnsupportedVerb
 from ...runtime.abi import Flag, Op
 from ...runtime.engine import Buffer, Engine
 from ..batch import Batch
+from ..chosen_elements import Part, flagged
 from ..rows import Rows
 from ..slots import Recovery
 from .cache import Cache
 from .home import Home
-from .parts import Part, flagged
 
 __all__ = ["Tiers", "WriteBack", "WriteThrough", "Writing"]
 
@@ -280,8 +278,7 @@ class _Rows(NamedTuple):
         """The error of a tier, with the numbers that its elements have in the batch."""
         if not isinstance(error, TableFull) or error.keys is None:
             return error
-        numbers = self.tiers.engine.to_host(self.part.numbers.ptr, np.uint64, self.part.n, stream)
-        return TableFull(str(error), numbers[error.keys].astype(np.int64))
+        return TableFull(str(error), self.part.elements(stream)[error.keys])
 
 
 def _split(tiers: Tiers, keys: int, values: int, n: int, stream: Any) -> tuple[_Rows, _Rows]:

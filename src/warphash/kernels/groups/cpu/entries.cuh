@@ -3,6 +3,7 @@
 #include "groups/cpu/members.cuh"
 #include "groups/cpu/number.cuh"
 #include "groups/cpu/parts.cuh"
+#include "groups/table_numbers.cuh"
 
 namespace warphash {
 
@@ -16,6 +17,7 @@ using OverParts = OverChunks<PartBatch, Of4, Of8>;
 #undef WARPHASH_PLAIN_ENTRIES  // of rows/rows.cuh, of which the comparison of rows is taken
 #define WARPHASH_PLAIN_ENTRIES                                                                                      \
   WARPHASH_ROW_NUMBER_ENTRIES                                                                                       \
+  WARPHASH_TABLE_NUMBER_ENTRIES                                                                                     \
   WARPHASH_ENTRY(bounds,                                                                                            \
                  warphash::OverWords<warphash::ChunkBounds<warphash::u32>, warphash::ChunkBounds<warphash::u64>>)   \
   WARPHASH_ENTRY(number,                                                                                            \
