@@ -90,8 +90,8 @@ class Facts(NamedTuple):
         """Raise `ParameterError` if values in groups would have bounds of the load factor: they lie without gaps."""
         if self.is_grouped and self.load_bounds is not None:
             raise ParameterError(
-                f"load_bounds={self.load_bounds} is for slots, and the values of a MultiMap in groups lie without gaps: "
-                "leave it out, or make the MultiMap with design='slab'"
+                f"load_bounds={self.load_bounds} is for slots, and values in groups lie without gaps: leave it out, or "
+                "make the MultiMap with design='slab'"
             )
 
     def need(self, verb: str) -> None:
