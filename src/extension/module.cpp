@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <string>
@@ -169,10 +170,18 @@ void copy(std::uintptr_t to, std::uintptr_t from, std::uint64_t bytes, int threa
 }
 
 // Pages of the system; huge ones where it has them and the request is large, because a random access to a large table
-// otherwise misses the TLB as well as the cache.
+// otherwise misses the TLB as well as the cache. A small request is one to the C library, which keeps what is freed: to map
+// pages, and to meet them first, takes 4 us, and a small update asks some twenty times.
 class Memory {
  public:
   explicit Memory(std::uint64_t bytes) : bytes_(bytes) {
+    if (bytes <= kMostOfHeap) {
+      const std::uint64_t room = (std::max<std::uint64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+      void* const p = std::aligned_alloc(kAlignment, room);
+      if (!p) throw std::bad_alloc();
+      at_ = reinterpret_cast<std::uintptr_t>(p);
+      return;
+    }
     constexpr std::uint64_t huge = std::uint64_t{2} << 20;
     const std::uint64_t unit = bytes >= huge ? huge : static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
     if (bytes > (std::uint64_t{1} << 46)) throw std::bad_alloc();
@@ -187,15 +196,21 @@ class Memory {
     if (bytes >= huge) madvise(reinterpret_cast<void*>(at_), length_, MADV_HUGEPAGE);  // a refusal costs speed only
 #endif
   }
-  ~Memory() { munmap(mapped_, mapped_length_); }
+  ~Memory() {
+    if (mapped_)
+      munmap(mapped_, mapped_length_);
+    else
+      std::free(reinterpret_cast<void*>(at_));
+  }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   std::uintptr_t ptr() const { return at_; }
   std::uint64_t nbytes() const { return bytes_; }
 
  private:
-  std::uint64_t bytes_, length_, mapped_length_;
-  void* mapped_;
+  static constexpr std::uint64_t kMostOfHeap = 1 << 16, kAlignment = 256;
+  std::uint64_t bytes_, length_ = 0, mapped_length_ = 0;
+  void* mapped_ = nullptr;  // null: of the C library
   std::uintptr_t at_;
 };
 
