@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from .composites import row_elements_of
 from .elements import Elements, elements_of
 from .items import Missing
 from .numbered import Numbers
@@ -59,7 +60,8 @@ def unique(
     Parameters
     ----------
     x
-        An array of any shape, a list, or a column of pandas, Polars or PyArrow. An array on a GPU has numbers alone.
+        An array of any shape, a list, or a column of pandas, Polars or PyArrow. An array on a GPU has numbers alone. A
+        tuple of arrays or columns of one length: elements are the rows, and values are a tuple of columns.
     return_index, return_inverse, return_counts
         Also answer the position at which each distinct element first appears; the number of each element among the
         distinct ones; how often each distinct element appears.
@@ -85,7 +87,7 @@ def unique(
     DeviceError
         For an array on a GPU that is neither one of PyTorch nor one of CuPy.
     ShapeError
-        For a frame.
+        For a frame, and for columns of several lengths.
     ParameterError
         If the array has no such axis.
     MemoryError
@@ -103,7 +105,7 @@ def unique(
     >>> warphash.unique([2.5, 1.5, 2.5], return_counts=True, sorted=True)
     (array([1.5, 2.5]), array([1, 2]))
     """
-    elements = elements_of(x, axis)
+    elements = row_elements_of(x, axis)
     nan: Missing = "one" if equal_nan else "apart"
     numbers = elements.number(codes=return_inverse, counts=return_counts, nan=nan)
     values = elements.taken(numbers.firsts)

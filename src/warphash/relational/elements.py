@@ -32,7 +32,17 @@ from .device_elements import DeviceElements
 from .items import Fixed, Items, Missing, text_items
 from .numbered import Int64s, Numbers, number_items, stable_order
 
-__all__ = ["ArrayElements", "ColumnElements", "Elements", "concatenated", "elements_of", "items_of_column"]
+__all__ = [
+    "ArrayElements",
+    "ColumnElements",
+    "Elements",
+    "HostAnswers",
+    "ItemElements",
+    "concatenated",
+    "elements_of",
+    "is_column",
+    "items_of_column",
+]
 
 _PLAIN = frozenset("biufcSUMm")
 """Kinds of NumPy's types that need no second look."""
@@ -41,11 +51,7 @@ _WITH_COLUMNS = ("pandas", "polars", "pyarrow")
 
 
 class Elements(Protocol):
-    """The elements of an array or a column."""
-
-    @property
-    def items(self) -> Items:
-        """What is compared."""
+    """Elements to be numbered: of an array or a column, or rows of columns."""
 
     def __len__(self) -> int: ...
 
@@ -79,22 +85,19 @@ class Elements(Protocol):
         """Answers for other than the elements, in the caller's library."""
 
 
-class _HostElements(ABC):
-    """Elements in host memory: positions, codes, counts and flags are arrays of NumPy."""
+class ItemElements(Elements, Protocol):
+    """The elements of an array or a column, which can be looked up among others."""
 
     @property
-    @abstractmethod
     def items(self) -> Items:
         """What is compared."""
 
+
+class HostAnswers(ABC):
+    """What elements in host memory have in common: positions, codes, counts and flags are arrays of NumPy."""
+
     @abstractmethod
     def __len__(self) -> int: ...
-
-    def number(
-        self, *, codes: bool = False, counts: bool = False, nan: Missing = "one", null: Missing = "one"
-    ) -> Numbers:
-        """As `Elements.number`."""
-        return number_items(self.items, codes=codes, counts=counts, nan=nan, null=null)
 
     def argsort(self, numbers: Int64s) -> Int64s:
         """As `Elements.argsort`."""
@@ -113,6 +116,21 @@ class _HostElements(ABC):
     def shares(self, counts: Int64s) -> npt.NDArray[np.float64]:
         """As `Elements.shares`."""
         return np.true_divide(counts, max(1, int(counts.sum())))
+
+
+class _HostElements(HostAnswers):
+    """Elements in host memory that are items of one array."""
+
+    @property
+    @abstractmethod
+    def items(self) -> Items:
+        """What is compared."""
+
+    def number(
+        self, *, codes: bool = False, counts: bool = False, nan: Missing = "one", null: Missing = "one"
+    ) -> Numbers:
+        """As `Elements.number`."""
+        return number_items(self.items, codes=codes, counts=counts, nan=nan, null=null)
 
 
 class ArrayElements(_HostElements):
@@ -258,7 +276,7 @@ class ColumnElements(_HostElements):
         return answers if library is None else library_of_rows(library).export(NUMPY.see(answers))
 
 
-def elements_of(given: Any, axis: int | None = None) -> Elements:
+def elements_of(given: Any, axis: int | None = None) -> ItemElements:
     """See what a caller gave.
 
     Parameters
@@ -287,6 +305,11 @@ def elements_of(given: Any, axis: int | None = None) -> Elements:
     if axis not in (None, 0, -1):
         raise ParameterError(f"a column has one axis, got axis={axis!r}: leave axis= out")
     return ColumnElements(given)
+
+
+def is_column(given: Any) -> bool:
+    """Whether an object is an array of one axis, or a column: what a row may have an item of."""
+    return getattr(given, "ndim", None) == 1 or _module_of(given) in _WITH_COLUMNS
 
 
 def items_of_column(given: Any) -> Items:
@@ -320,7 +343,7 @@ def _typed(items: Sequence[Any]) -> npt.NDArray[Any]:
     return exactly(items, None) if len(items) else np.empty(0)
 
 
-def concatenated(x: Any, y: Any) -> tuple[Elements, int]:
+def concatenated(x: Any, y: Any) -> tuple[ItemElements, int]:
     """The elements of two arrays or columns, one behind the other, in the library of the first; and how many ``x`` has.
 
     Raises

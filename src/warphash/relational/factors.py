@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from ..arrays.adapters.columns import library_name
 from ..errors import ParameterError
+from .composites import row_elements_of
 from .distinct import in_order
-from .elements import elements_of
 from .items import Missing
 
 __all__ = ["duplicated", "factorize", "nunique", "value_counts"]
@@ -50,7 +50,7 @@ def factorize(x: Any, *, sort: bool = False, nulls: Literal["drop", "key"] = "dr
     (array([ 0, -1,  0,  1]), array([3.5, 1.5]))
     """
     missing = _rule(nulls)
-    elements = elements_of(x)
+    elements = row_elements_of(x)
     numbers = elements.number(codes=True, nan=missing, null=missing)
     values = elements.taken(numbers.firsts)
     if sort:
@@ -104,7 +104,7 @@ def value_counts(
     >>> warphash.value_counts(np.array([5, 8, 8]))
     (array([8, 5]), array([2, 1]))
     """
-    elements = elements_of(x)
+    elements = row_elements_of(x)
     missing = _rule("drop" if dropna else "key")
     numbers = elements.number(counts=True, nan=missing, null=missing)
     firsts, counts = numbers.firsts, numbers.count_of_each
@@ -154,7 +154,7 @@ def duplicated(x: Any, keep: Literal["first", "last", False] = "first") -> Any:
     """
     if keep not in ("first", "last", False):
         raise ParameterError(f"keep must be 'first', 'last' or False, got {keep!r}")
-    elements = elements_of(x)
+    elements = row_elements_of(x)
     numbers = elements.number(codes=keep != "first", counts=keep != "first")
     if not keep:
         return elements.for_each((numbers.count_of_each > 1)[numbers.code_of_each])
@@ -189,4 +189,4 @@ def nunique(x: Any, *, dropna: bool = True) -> int:
     2
     """
     missing = _rule("drop" if dropna else "key")
-    return len(elements_of(x).number(nan=missing, null=missing).firsts)
+    return len(row_elements_of(x).number(nan=missing, null=missing).firsts)

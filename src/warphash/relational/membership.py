@@ -18,7 +18,7 @@ from ..storage.groups.members import mark_members
 from ..table.maps import HashMap, HashSet
 from .comparable import as_type_of
 from .device_elements import DeviceElements
-from .elements import Elements, elements_of
+from .elements import ItemElements, elements_of
 from .index import Index
 from .items import Fixed, Items, Missing, Packed, Text, packed
 from .known import KnownItems, as_keys, set_of
@@ -123,7 +123,7 @@ def found_in(items: Items, others: Items, *, nan: Missing, null: Missing) -> npt
     return flags
 
 
-def _found_on_device(elements: DeviceElements, others: Elements, nan: Missing) -> Any:
+def _found_on_device(elements: DeviceElements, others: ItemElements, nan: Missing) -> Any:
     """Which elements on a GPU are among others, which are there, too, or are sent there."""
     if isinstance(others, DeviceElements):
         if others.dtype != elements.dtype and "f" in (elements.dtype.kind, others.dtype.kind):
