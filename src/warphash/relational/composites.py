@@ -13,8 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.adapters.numpy import address_of
 from ..errors import DeviceError, ShapeError
 from ..runtime.devices import engine_for
+from ..runtime.engine import Engine
+from ..storage.groups.packing import pack_column
+from ..storage.groups.spans import Span, span_of
 from .device_elements import DeviceElements
 from .elements import ArrayElements, ColumnElements, Elements, HostAnswers, elements_of, is_column
 from .items import Missing
@@ -64,18 +68,20 @@ class RowElements(HostAnswers):
         self, *, codes: bool = False, counts: bool = False, nan: Missing = "one", null: Missing = "one"
     ) -> Numbers:
         """As `Elements.number`. A row is dropped if one of its items is."""
-        words, size, kept = np.zeros(len(self), np.uint64), 1, None
-        for elements in self._columns:
-            part, span, there = _part(elements, nan, null)
+        n, engine = len(self), engine_for("cpu")
+        words, size, kept = np.zeros(n, np.uint64), 1, None
+        for elements in self._columns if n else ():
+            part, span, there = _part(engine, elements, nan, null)
             if there is not None:
                 kept = there if kept is None else kept & there
-            if size * span >= _WORDS:
+            if size * span.size >= _WORDS:
                 words, size = _as_numbers(words)
-            if size * span >= _WORDS:
-                part, span = _as_numbers(part)
-            words *= np.uint64(span)
-            words += part
-            size *= span
+            if size * span.size >= _WORDS:
+                part, distinct = _as_numbers(part)
+                span = Span(0, distinct)
+            items, width = address_of(part), part.itemsize
+            pack_column(engine, address_of(words), items, width, n, span, is_first=size == 1)
+            size *= span.size
         if kept is None:
             return _numbered(words, codes=codes, counts=counts)
         at = np.flatnonzero(kept)
@@ -105,34 +111,25 @@ class RowElements(HostAnswers):
 
 
 def _part(
-    elements: ArrayElements | ColumnElements, nan: Missing, null: Missing
-) -> tuple[Codes, int, npt.NDArray[np.bool_] | None]:
-    """A number for each item of a column, less than a span; the span; and which items are kept, None if all are."""
+    engine: Engine, elements: ArrayElements | ColumnElements, nan: Missing, null: Missing
+) -> tuple[npt.NDArray[Any], Span, npt.NDArray[np.bool_] | None]:
+    """Integers that stand for the items of a column, their span, and which items are kept, None if all are."""
     array = elements.array if isinstance(elements, ArrayElements) else None
-    if array is not None and array.dtype.kind in "iub" and len(array):
-        low, high = int(array.min()), int(array.max())
-        if high - low < _WORDS - 1:
-            words = array.astype(np.uint64)  # signed numbers modulo 2^64, as their distances
-            words -= np.uint64(low % _WORDS)
-            span = high - low + 1
-            return (
-                np.minimum(words, np.uint64(span - 1), out=words),
-                span,
-                None,
-            )  # another thread may write to the array
+    if array is not None and array.dtype.kind in "iub":
+        return array, span_of(engine, address_of(array), array.itemsize, len(array)), None
     made = elements.number(codes=True, nan=nan, null=null)
     dropped = made.code_of_each < 0
     there = ~dropped if dropped.any() else None
-    return np.maximum(made.code_of_each, 0).view(np.uint64), max(1, len(made.firsts)), there
+    return np.maximum(made.code_of_each, 0), Span(0, max(1, len(made.firsts))), there
 
 
-def _as_numbers(words: Codes) -> tuple[Codes, int]:
+def _as_numbers(words: npt.NDArray[Any]) -> tuple[Codes, int]:
     """The numbers of words, less than 2^31; and how many words differ."""
     made = _numbered(words, codes=True)
     return made.code_of_each.view(np.uint64), max(1, len(made.firsts))
 
 
-def _numbered(words: Codes, *, codes: bool = False, counts: bool = False) -> Numbers:
+def _numbered(words: npt.NDArray[Any], *, codes: bool = False, counts: bool = False) -> Numbers:
     return number_rows(engine_for("cpu"), words, words.itemsize, codes=codes, counts=counts)
 
 

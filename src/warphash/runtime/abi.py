@@ -252,9 +252,15 @@ MOST_PART_BITS = 11
 
 
 class Members(ctypes.Structure):
-    """Words of a small range that are members of a set."""
+    """Words of a range: of a small one, those that are members of a set (groups/cpu/members.cuh)."""
 
     _fields_ = _words("marks low range word_bytes")
+
+
+class PackBatch(Launch):
+    """A column to pack into words (groups/cpu/pack.cuh)."""
+
+    _fields_ = _words("items words is_first")
 
 
 class MemberBatch(Launch):

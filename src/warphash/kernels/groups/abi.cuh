@@ -76,12 +76,19 @@ struct PartBatch : ChunkBatch {
 // A part has a line in the memory of a thread that writes to it.
 constexpr int kMostPartBits = 11;
 
-// Words of a small range that are members of a set.
+// Words of a range: of a small one, those that are members of a set (groups/cpu/members.cuh).
 struct Members {
   u64 marks;       // u8 per place, and one more: 1 for a member
   u64 low;         // the word of place 0
   u64 range;       // and how many places there are
   u64 word_bytes;  // 1, 2, 4 or 8
+};
+
+// A column to pack into words (groups/cpu/pack.cuh).
+struct PackBatch : Launch {
+  u64 items;     // packed words of Members::word_bytes
+  u64 words;     // u64 per element
+  u64 is_first;  // 1: there is nothing in `words` yet
 };
 
 // Words to add, or to look up.

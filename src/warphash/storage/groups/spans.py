@@ -15,7 +15,7 @@ from ...runtime.source import GROUPS
 from ...settings import get_num_threads
 from .ways import chunks_of
 
-__all__ = ["Span", "cut", "small_span"]
+__all__ = ["Span", "cut", "small_span", "span_of"]
 
 _LINE_ELEMENTS = 64
 """Chunks begin at multiples of so many elements, so that two threads write to no common line."""
@@ -37,11 +37,6 @@ def cut(n: int, count: int) -> Chunks:
     return Chunks(length=length, count=-(-n // length), salt=random.getrandbits(64))
 
 
-def _span_of_type(width: int) -> Span | None:
-    """The span of all words of 1 or 2 bytes; None for wider ones."""
-    return Span(0, 1 << 8 * width) if width <= 2 else None
-
-
 def small_span(
     engine: Engine, keys: int, width: int, n: int, is_small: Callable[[int], bool], sample: npt.NDArray[Any] | None
 ) -> Span | None:
@@ -52,12 +47,15 @@ def small_span(
     sample
         Some of the words, which tell of most large spans without a look at all words; None to look at all.
     """
-    span = _span_of_type(width)
-    if span is None:
-        if sample is not None and not is_small(_least(_span(sample.view(f"i{width}")), _span(sample)).size):
-            return None
-        span = _span_of_words(engine, keys, width, n)
+    if sample is not None and not is_small(_least(_span(sample.view(f"i{width}")), _span(sample)).size):
+        return None
+    span = span_of(engine, keys, width, n)
     return span if is_small(span.size) else None
+
+
+def span_of(engine: Engine, keys: int, width: int, n: int) -> Span:
+    """The span of ``n`` words of 4 or 8 bytes, each of which is read once; or of all words of 1 or 2 bytes."""
+    return Span(0, 1 << 8 * width) if width <= 2 else _span_of_words(engine, keys, width, n)
 
 
 def _least(*spans: Span) -> Span:

@@ -2,6 +2,7 @@
 #pragma once
 #include "groups/cpu/members.cuh"
 #include "groups/cpu/number.cuh"
+#include "groups/cpu/pack.cuh"
 #include "groups/cpu/parts.cuh"
 #include "groups/table_numbers.cuh"
 
@@ -32,4 +33,5 @@ using OverParts = OverChunks<PartBatch, Of4, Of8>;
   WARPHASH_ENTRY(replay, warphash::OverParts<warphash::Replay<warphash::u32>, warphash::Replay<warphash::u64>>)     \
   WARPHASH_ENTRY(count_keys, warphash::CountKeys)                                                                   \
   WARPHASH_ENTRY(add_members, warphash::OverMembers<warphash::AddMember>)                                           \
+  WARPHASH_ENTRY(pack, warphash::PackColumn)                                                                        \
   WARPHASH_ENTRY(mark_members, warphash::OverMembers<warphash::MarkMember>)
