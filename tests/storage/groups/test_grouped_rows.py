@@ -61,3 +61,16 @@ def test_erased_values_are_dropped() -> None:
     table.erase_all(np.arange(100, 1000))
     assert table.nbytes < before / 4
     agree(table, {key: values if key < 100 else [] for key, values in model.items()})
+
+
+def test_a_fixed_table_takes_as_many_pairs_as_its_capacity_says() -> None:
+    for capacity in (0, 1, 5):
+        table = MultiMap("i8", "i8", device="cpu", capacity=capacity, on_full="raise")
+        room = table.capacity
+        assert room == max(1, capacity)
+        table.insert(np.zeros(room, "i8"), np.arange(room))
+        for each in (table, table.copy()):
+            with pytest.raises(TableFull):
+                each.insert([1], [1])
+        table.shrink()
+        assert table.capacity == room and table[0].tolist() == list(range(room))
