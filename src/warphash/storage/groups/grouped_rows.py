@@ -106,7 +106,7 @@ class GroupedRows:
     ) -> None:
         self.engine, self._make_index = engine, make_index
         self.key_bytes, self.value_bytes = key_bytes, value_bytes
-        self._capacity, self._grows = capacity, grows
+        self._capacity, self._grows = max(1, capacity), grows
         self.recovery, self.rebuilds = Recovery(), 0
         self._state = _State(make_index(1), empty_lists(engine, 0, capacity * value_bytes, None))
         self._size_rebuilt = 0
@@ -132,7 +132,7 @@ class GroupedRows:
         """Values that the present memory has room for, erased ones included."""
         lists = self.lists
         free = (lists.chunks[-1].nbytes - lists.used) // max(1, self.value_bytes)
-        return max(1, lists.held + free) if self._grows else max(1, self._capacity)
+        return max(1, lists.held + free) if self._grows else self._capacity
 
     def memory_use(self) -> MemoryUse:
         """What the memory is used for: free room for groups, segments and values is a reserve."""
@@ -377,12 +377,11 @@ class GroupedRows:
         self._state, self._size_rebuilt = _State(index, cleared), 0
 
     def rebuild(self, keys: int, stream: Any) -> None:
-        """As `Rows.rebuild`, of room for so many pairs."""
+        """As `Rows.rebuild`, of room for so many pairs: copies and later rebuilds make room for as many."""
         self._begin(stream)
         self._state = self._rebuilt(keys, stream)
         self._size_rebuilt, self.rebuilds = self.lists.size, self.rebuilds + 1
-        if not self._grows:
-            self._capacity = max(keys, self.lists.size)
+        self._capacity = max(1, keys if self._grows else max(keys, self.lists.size))
 
     def _rebuilt(self, room: int, stream: Any) -> _State:
         """The same pairs in new memory, with room for so many; each list is one segment."""
