@@ -46,3 +46,9 @@ def test_a_verb_that_the_design_lacks_is_refused_on_every_path() -> None:
         table._parts.lookups.in_any_order("swim", keys, None, 0, "any")
     with pytest.raises(UnsupportedVerb, match="has no execute; these have: "):
         table._parts.facts.need("execute")
+
+
+def test_a_multi_map_in_groups_names_the_designs_whose_multi_maps_have_the_verb() -> None:
+    table = MultiMap("i8", "i8", design="stadium", device="cpu")
+    with pytest.raises(UnsupportedVerb, match=r"'stadium' has no execute; these have: slab, lock_free_chaining$"):
+        table.execute([1], [1], [1])

@@ -101,6 +101,8 @@ class Facts(NamedTuple):
 
     def refuse(self, verb: str) -> NoReturn:
         """Raise `UnsupportedVerb` for a verb that the design does not have."""
-        have = ", ".join(name for name in registry.names() if verb in registry.get(name).capabilities)
+        designs = [registry.get(name) for name in registry.names()]
+        of_kind = [one for one in designs if one.layout.keeps_duplicates] if self.is_grouped else designs
+        have = ", ".join(one.name for one in of_kind if verb in one.capabilities)
         mend = f"these have: {have}" if have else "no other design has"
         raise UnsupportedVerb(f"design {self.design.name!r} has no {verb}; {mend}")

@@ -332,8 +332,8 @@ class MultiMap(PairTable[K, V]):
                 continue
             if column.nbytes > MAX_BYTES:
                 raise DtypeError(
-                    f"a MultiMap's {what} has at most {MAX_BYTES} bytes, and {column.numpy} has {column.nbytes}: "
-                    "insert row numbers, or fingerprints"
+                    f"with design={design.name!r}, a MultiMap's {what} has at most {MAX_BYTES} bytes, and "
+                    f"{column.numpy} has {column.nbytes}: leave design= out"
                 )
         if design.layout.composed:
             raise ParameterError(

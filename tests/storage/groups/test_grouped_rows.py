@@ -74,3 +74,37 @@ def test_a_fixed_table_takes_as_many_pairs_as_its_capacity_says() -> None:
                 each.insert([1], [1])
         table.shrink()
         assert table.capacity == room and table[0].tolist() == list(range(room))
+
+
+@pytest.mark.parametrize("shrinks", [False, True])
+def test_the_least_capacity_is_one_pair(shrinks: bool) -> None:
+    table: MultiMap[Any, Any] = MultiMap("i8", "i8", capacity=5 if shrinks else 0, on_full="raise", device="cpu")
+    if shrinks:
+        table.shrink()
+    assert table.capacity == 1
+    table.insert([7], [1])
+    with pytest.raises(TableFull):
+        table.insert([8], [2])
+    assert table[7].tolist() == [1] and len(table) == 1
+
+
+def test_copies_and_rebuilds_keep_a_shrunk_table_small() -> None:
+    table: MultiMap[Any, Any] = MultiMap("i8", "i8", capacity=100_000, device="cpu")
+    table.insert([1, 2], [10, 20])
+    table.shrink()
+    small = table.nbytes
+    assert small < 8 * 100_000 and table.copy().nbytes == small
+    table.insert([1], [11])
+    assert table.flush() == 1 and table.nbytes == small
+    agree(table, {1: [10, 11], 2: [20]})
+
+
+def test_copies_and_rebuilds_keep_reserved_room() -> None:
+    table: MultiMap[Any, Any] = MultiMap("i8", "i8", device="cpu")
+    table.insert([1, 2], [10, 20])
+    table.reserve(100_000)
+    table.insert([1], [11])
+    assert table.flush() == 1
+    for made in (table, table.copy()):
+        assert made.capacity >= 100_000
+        agree(made, {1: [10, 11], 2: [20]})

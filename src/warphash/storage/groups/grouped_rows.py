@@ -377,12 +377,11 @@ class GroupedRows:
         self._state, self._size_rebuilt = _State(index, cleared), 0
 
     def rebuild(self, keys: int, stream: Any) -> None:
-        """As `Rows.rebuild`, of room for so many pairs."""
+        """As `Rows.rebuild`, of room for so many pairs: copies and later rebuilds make room for as many."""
         self._begin(stream)
         self._state = self._rebuilt(keys, stream)
         self._size_rebuilt, self.rebuilds = self.lists.size, self.rebuilds + 1
-        if not self._grows:
-            self._capacity = max(1, keys, self.lists.size)
+        self._capacity = max(1, keys if self._grows else max(keys, self.lists.size))
 
     def _rebuilt(self, room: int, stream: Any) -> _State:
         """The same pairs in new memory, with room for so many; each list is one segment."""
