@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import warphash
 from support.refusals import refusing
-from warphash import ShapeError
+from warphash import ParameterError, ShapeError
 from warphash.runtime.devices import engine_for
 
 WIDE = st.sampled_from([0, 1, -1, 2**62, -(2**63), 2**63 - 1])
@@ -158,3 +158,19 @@ def test_columns_that_change_meanwhile_break_no_memory() -> None:
     finally:
         ended.set()
         writer.join()
+
+
+def test_truth_values_of_any_byte() -> None:
+    odd = np.array([0, 1, 2, 255], "u1").view(bool)
+    values = warphash.unique((odd, np.zeros(4, "i8")))
+    assert values[0].tolist() == [False, True]
+
+
+def test_an_axis_that_rows_do_not_have() -> None:
+    with pytest.raises(ParameterError, match="one axis, got axis=1"):
+        warphash.unique((np.arange(2), np.arange(2)), axis=1)
+
+
+def test_scalars_of_a_library_are_no_columns() -> None:
+    pandas = pytest.importorskip("pandas")
+    assert len(warphash.unique((pandas.Timestamp(0), pandas.Timestamp(1)))) == 2

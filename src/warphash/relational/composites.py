@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.adapters.numpy import address_of
-from ..errors import DeviceError, ShapeError
+from ..errors import DeviceError, ParameterError, ShapeError
 from ..runtime.devices import engine_for
 from ..runtime.engine import Engine
 from ..storage.groups.packing import pack_column
@@ -42,6 +42,8 @@ def row_elements_of(given: Any, axis: int | None = None) -> Elements:
         For a column on a GPU.
     """
     if isinstance(given, tuple) and given and all(map(is_column, given)):
+        if axis not in (None, 0, -1):
+            raise ParameterError(f"rows of columns have one axis, got axis={axis!r}: leave axis= out")
         return RowElements(given)
     return elements_of(given, axis)
 
@@ -115,7 +117,7 @@ def _part(
 ) -> tuple[npt.NDArray[Any], Span, npt.NDArray[np.bool_] | None]:
     """Integers that stand for the items of a column, their span, and which items are kept, None if all are."""
     array = elements.array if isinstance(elements, ArrayElements) else None
-    if array is not None and array.dtype.kind in "iub":
+    if array is not None and array.dtype.kind in "iu":
         return array, span_of(engine, address_of(array), array.itemsize, len(array)), None
     made = elements.number(codes=True, nan=nan, null=null)
     dropped = made.code_of_each < 0

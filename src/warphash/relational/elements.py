@@ -309,7 +309,7 @@ def elements_of(given: Any, axis: int | None = None) -> ItemElements:
 
 def is_column(given: Any) -> bool:
     """Whether an object is an array of one axis, or a column: what a row may have an item of."""
-    return getattr(given, "ndim", None) == 1 or _module_of(given) in _WITH_COLUMNS
+    return getattr(given, "ndim", None) == 1 or (_module_of(given) in _WITH_COLUMNS and hasattr(given, "__len__"))
 
 
 def items_of_column(given: Any) -> Items:
