@@ -74,10 +74,14 @@ struct ListPlace {
   }
 };
 
-struct LinkSegments : Straight<ValueLists, ListBatch> {
+// A task whose element begins at the state of its group.
+struct OfGroups : Straight<ValueLists, ListBatch> {
   WARPHASH_FN static const void* hint(const ValueLists& t, const ListBatch& b, u64 i) {
     return states_of(t) + group_of(b, i);
   }
+};
+
+struct LinkSegments : OfGroups {
   WARPHASH_FN static bool start(const ValueLists& t, const ListBatch& b, u64 i, State&) {
     const u32 group = group_of(b, i), segment = static_cast<u32>(b.first_segment + i);
     const u32 length = reinterpret_cast<const u32*>(b.counts)[i];
@@ -98,10 +102,7 @@ struct LinkSegments : Straight<ValueLists, ListBatch> {
   }
 };
 
-struct FirstValue : Straight<ValueLists, ListBatch> {
-  WARPHASH_FN static const void* hint(const ValueLists& t, const ListBatch& b, u64 i) {
-    return states_of(t) + group_of(b, i);
-  }
+struct FirstValue : OfGroups {
   WARPHASH_FN static bool start(const ValueLists& t, const ListBatch& b, u64 i, State&) {
     const u64 state = state_of(t, b, i);
     if (b.out_flags) reinterpret_cast<u8*>(b.out_flags)[i] = low_half(state) != 0;
@@ -113,10 +114,7 @@ struct FirstValue : Straight<ValueLists, ListBatch> {
   }
 };
 
-struct CountValues : Straight<ValueLists, ListBatch> {
-  WARPHASH_FN static const void* hint(const ValueLists& t, const ListBatch& b, u64 i) {
-    return states_of(t) + group_of(b, i);
-  }
+struct CountValues : OfGroups {
   WARPHASH_FN static bool start(const ValueLists& t, const ListBatch& b, u64 i, State&) {
     reinterpret_cast<u32*>(b.out_counts)[i] = low_half(state_of(t, b, i));
     return false;
@@ -161,14 +159,11 @@ struct EmitOfKeys : Straight<ValueLists, ListBatch> {
   }
 };
 
-struct PopValue : Straight<ValueLists, ListBatch> {
+struct PopValue : OfGroups {
   static constexpr bool kCounts = true;
   struct State {
     bool erased;
   };
-  WARPHASH_FN static const void* hint(const ValueLists& t, const ListBatch& b, u64 i) {
-    return states_of(t) + group_of(b, i);
-  }
   WARPHASH_FN static bool start(const ValueLists& t, const ListBatch& b, u64 i, State& s) {
     u64 seen = state_of(t, b, i);
     while (low_half(seen)) {
@@ -186,14 +181,11 @@ struct PopValue : Straight<ValueLists, ListBatch> {
   }
 };
 
-struct DropValues : Straight<ValueLists, ListBatch> {
+struct DropValues : OfGroups {
   static constexpr bool kCounts = true;
   struct State {
     u32 erased;
   };
-  WARPHASH_FN static const void* hint(const ValueLists& t, const ListBatch& b, u64 i) {
-    return states_of(t) + group_of(b, i);
-  }
   WARPHASH_FN static bool start(const ValueLists& t, const ListBatch& b, u64 i, State& s) {
     u64 seen = state_of(t, b, i);
     while (low_half(seen)) {

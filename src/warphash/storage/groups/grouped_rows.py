@@ -145,9 +145,15 @@ class GroupedRows:
         """How many values the lists have, counted. Waits."""
         n = self.lists.groups
         numbers = counted_up(self.engine, 0, n, stream)
-        counts, offsets = self.engine.allocate(4 * max(1, n), stream), self.engine.allocate(8 * (n + 1), stream)
-        self._launch("count", ListBatch(n=n, numbers=numbers.ptr, out_counts=counts.ptr), stream)
-        return offsets_of_counts(self.engine, counts.ptr, n, offsets.ptr, stream)
+        offsets = self.engine.allocate(8 * (n + 1), stream)
+        return self._counts_of(ListBatch(n=n, numbers=numbers.ptr), offsets.ptr, stream)[1]
+
+    def _counts_of(self, asked: ListBatch, offsets: int, stream: Any) -> tuple[Buffer, int]:
+        """How many values the group of each element has, uint32[n], and all together; fills their offsets. Waits."""
+        counts = self.engine.allocate(4 * max(1, asked.n), stream)
+        asked.out_counts = counts.ptr
+        self._launch("count", asked, stream)
+        return counts, offsets_of_counts(self.engine, counts.ptr, asked.n, offsets, stream)
 
     def _launch(self, entry: str, batch: ListBatch, stream: Any, lists: Lists | None = None) -> None:
         table = (lists or self.lists).table(self.value_bytes)
@@ -185,10 +191,7 @@ class GroupedRows:
     def find_all(self, keys: int, n: int, offsets: int, stream: Any) -> AllValues:
         """All values of all keys, those of each from its offset on: uint64[n + 1]. Waits."""
         numbers, found = self._found(keys, n, stream)
-        counts = self.engine.allocate(4 * max(1, n), stream)
-        asked = ListBatch(n=n, numbers=numbers.ptr, flags=found.ptr, out_counts=counts.ptr)
-        self._launch("count", asked, stream)
-        total = offsets_of_counts(self.engine, counts.ptr, n, offsets, stream)
+        _, total = self._counts_of(ListBatch(n=n, numbers=numbers.ptr, flags=found.ptr), offsets, stream)
 
         def write(values: int) -> None:
             batch = ListBatch(elements=n, numbers=numbers.ptr, flags=found.ptr, offsets=offsets, out_values=values)
@@ -205,18 +208,23 @@ class GroupedRows:
             batch.n = total
             self._launch("emit", batch, stream)
 
+    def _numbered_keys(self, stream: Any) -> tuple[int, Buffer, Buffer]:
+        """All keys of the table of keys: how many, the keys, and the numbers of their groups."""
+        engine, room = self.engine, self.index.store.size
+        keys = engine.allocate(max(1, room * self.key_bytes), stream)
+        numbers = engine.allocate(max(1, room * NUMBER_BYTES), stream)
+        return self.index.scan(room, keys.ptr, numbers.ptr, stream), keys, numbers
+
     def _scanned(self, stream: Any) -> _Scanned:
         """All keys that have values."""
-        engine, width, room = self.engine, self.key_bytes, self.index.store.size
-        keys, numbers = engine.allocate(max(1, room * width), stream), engine.allocate(max(1, 4 * room), stream)
-        n = self.index.scan(room, keys.ptr, numbers.ptr, stream)
+        engine, width = self.engine, self.key_bytes
+        n, keys, numbers = self._numbered_keys(stream)
         flags = engine.allocate(max(1, n), stream)
         self._launch("first", ListBatch(n=n, numbers=numbers.ptr, out_flags=flags.ptr), stream)
         keys, kept = select(engine, keys, width, n, flags, stream)
         numbers, _ = select(engine, numbers, NUMBER_BYTES, n, flags, stream)
-        counts, offsets = engine.allocate(4 * max(1, kept), stream), engine.allocate(8 * (kept + 1), stream)
-        self._launch("count", ListBatch(n=kept, numbers=numbers.ptr, out_counts=counts.ptr), stream)
-        total = offsets_of_counts(engine, counts.ptr, kept, offsets.ptr, stream)
+        offsets = engine.allocate(8 * (kept + 1), stream)
+        counts, total = self._counts_of(ListBatch(n=kept, numbers=numbers.ptr), offsets.ptr, stream)
         return _Scanned(kept, keys, numbers, counts, offsets, total)
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int:
@@ -350,9 +358,8 @@ class GroupedRows:
 
     def _forget_keys_from(self, groups: int, stream: Any) -> None:
         """Erase the keys with numbers from ``groups`` on from the table of keys."""
-        engine, index, width, room = self.engine, self.index, self.key_bytes, self.index.store.size
-        keys, numbers = engine.allocate(max(1, room * width), stream), engine.allocate(max(1, 4 * room), stream)
-        n = index.scan(room, keys.ptr, numbers.ptr, stream)
+        engine, index, width = self.engine, self.index, self.key_bytes
+        n, keys, numbers = self._numbered_keys(stream)
         which = np.flatnonzero(engine.to_host(numbers.ptr, np.uint32, n, stream) >= groups)
         if len(which):
             rows = engine.to_host(keys.ptr, np.uint8, n * width, stream).reshape(n, width)
