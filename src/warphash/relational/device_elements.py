@@ -6,6 +6,7 @@ The host learns sizes alone. Positions, codes and counts are arrays of the same 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,7 +21,7 @@ from .axes import checked_axis
 from .items import Items, Missing
 from .numbered import Numbers
 
-__all__ = ["DeviceElements"]
+__all__ = ["DeviceElements", "number_device_rows"]
 
 _INT32, _INT64, _FLOAT64, _BOOL = map(np.dtype, (np.int32, np.int64, np.float64, np.bool_))
 
@@ -163,29 +164,46 @@ class DeviceElements:
         made[self._xp.isnan(made)] = float("nan")
         return made
 
-    def _is_nan(self, values: Any) -> Any:
-        """Which items, or rows with such an item, are NaN."""
-        missing = self._xp.isnan(values)
+    def is_nan(self, positions: Any) -> Any:
+        """Which items at some positions, or rows with such an item, are NaN."""
+        missing = self._xp.isnan(self.array[positions])
         return missing if self._axis is None else missing.reshape(len(missing), -1).any(1)
 
     def _without_nan(self, numbers: Numbers) -> Numbers:
         """The numbers of the other elements, if there is NaN."""
-        firsts, codes, counts = numbers
-        kept = ~self._is_nan(self.array[firsts])
-        if codes is not None:
-            rank = kept.cumsum(0) - 1
-            rank[~kept] = -1
-            codes = rank[codes]
-        return Numbers(firsts[kept], codes, None if counts is None else counts[kept])
+        return _some(numbers, ~self.is_nan(numbers.firsts))
 
     def words(self, nan: Missing) -> Any:
         """Integers that are equal exactly if the elements are; without NaN if ``nan`` is ``"dropped"``."""
         array, dtype = self.with_one_pattern(), self._seen.dtype
         if nan == "dropped" and dtype.kind == "f":
-            array = array[~self._is_nan(array)]
+            array = array[~self._xp.isnan(array)]
         if dtype.kind in "iu":
             return array
         return array.view(getattr(self._xp, f"{_WORDS[dtype.kind]}{8 * dtype.itemsize}"))
+
+    def stacked(self, columns: Sequence[DeviceElements], nan: Missing) -> DeviceElements:
+        """Rows of integers that are equal exactly if those of some columns on this GPU are.
+
+        Raises
+        ------
+        DeviceError
+            If they are arrays of several libraries.
+        """
+        if len(kinds := {column._seen.library.kind for column in columns}) > 1:
+            raise DeviceError(f"expected columns of one library, got some of {' and '.join(sorted(kinds))}")
+        is_narrow = all(column.dtype.itemsize <= 4 and nan != "apart" for column in columns)
+        dtype = _INT32 if is_narrow else _INT64
+        rows = self._xp.stack([column._integers(dtype, nan) for column in columns], 1)
+        return DeviceElements(self._library.see(self._contiguous(rows)), 0)
+
+    def _integers(self, dtype: np.dtype[Any], nan: Missing) -> Any:
+        """Integers of a type, equal exactly if the elements are. ``"apart"``: NaN is unequal to NaN."""
+        is_apart = nan == "apart" and self._seen.dtype.kind == "f"
+        made = self.with_one_pattern("apart") if is_apart else self.words("one")
+        if is_apart or self._seen.dtype.itemsize == dtype.itemsize:
+            return made.view(getattr(self._xp, dtype.name))
+        return self._library.cast(made, dtype)
 
     def lasts(self, numbers: Numbers) -> Any:
         """As `Elements.lasts`. The positions of each element lie together in the order of the codes."""
@@ -232,3 +250,27 @@ class DeviceElements:
     def apart(self, answers: Any) -> Any:
         """As `Elements.apart`."""
         return answers
+
+
+def number_device_rows(
+    columns: Sequence[DeviceElements], *, codes: bool = False, counts: bool = False, nan: Missing = "one"
+) -> Numbers:
+    """Number the distinct rows of columns on one GPU: as `numbered.number_tuples`, and there are no nulls."""
+    numbers = columns[0].stacked(columns, nan).number(codes=codes, counts=counts)
+    if nan != "dropped":
+        return numbers
+    kept = columns[0].flags()[numbers.firsts]
+    for column in columns:
+        if column.dtype.kind == "f":
+            kept &= ~column.is_nan(numbers.firsts)
+    return _some(numbers, kept)
+
+
+def _some(numbers: Numbers, kept: Any) -> Numbers:
+    """The numbers of some of the distinct elements; those of the others are -1."""
+    firsts, codes, counts = numbers
+    if codes is not None:
+        rank = kept.cumsum(0) - 1
+        rank[~kept] = -1
+        codes = rank[codes]
+    return Numbers(firsts[kept], codes, None if counts is None else counts[kept])

@@ -60,8 +60,9 @@ def unique(
     Parameters
     ----------
     x
-        An array of any shape, a list, or a column of pandas, Polars or PyArrow. An array on a GPU has numbers alone. A
-        tuple of arrays or columns of one length: elements are the rows, and values are a tuple of columns.
+        An array of any shape, a list, or a column of pandas, Polars or PyArrow. An array on a GPU has numbers alone. Or
+        a tuple of columns, and of arrays of one dimension, all of one length: elements are its rows. The columns may be
+        of several libraries and types.
     return_index, return_inverse, return_counts
         Also answer the position at which each distinct element first appears; the number of each element among the
         distinct ones; how often each distinct element appears.
@@ -71,21 +72,23 @@ def unique(
     sorted
         Answer in ascending order. By default, in the order of first appearance, which takes less time.
     equal_nan
-        All NaN are one element, and so are all NaT. Otherwise each is an element of its own.
+        All NaN are one element, and so are all NaT. Otherwise each of them, and each row with one, is an element of its
+        own.
 
     Returns
     -------
     values, indices, inverse, counts
         ``values`` alone, or a tuple of it and of what was asked for, in this order. In the library of ``x``; numbers
         are int64. ``values`` has the element that appears first of equal ones such as 0.0 and -0.0. Nulls are one
-        element. ``inverse`` has the shape of ``x``, or one dimension if an axis is given.
+        element. ``inverse`` has the shape of ``x``, or one dimension if an axis is given. Of a tuple, ``values`` is a
+        tuple of columns, each in its own library; the numbers are in the library of the first column.
 
     Raises
     ------
     DtypeError
         For Python objects that are not all of one type.
     DeviceError
-        For an array on a GPU that is neither one of PyTorch nor one of CuPy.
+        For an array on a GPU that is neither one of PyTorch nor one of CuPy; for columns on several devices.
     ShapeError
         For a frame, and for columns of several lengths.
     ParameterError
@@ -95,7 +98,8 @@ def unique(
 
     Notes
     -----
-    O(n) for n elements, by a hash table; O(n + d log d) with ``sorted`` for d distinct ones.
+    O(n) for n elements, by a hash table; O(n + d log d) with ``sorted`` for d distinct ones. Rows of integers become
+    words of 8 bytes where the spans of the columns allow that; of other columns, the items are numbered first.
 
     Examples
     --------
@@ -104,6 +108,8 @@ def unique(
     array([7, 3, 5])
     >>> warphash.unique([2.5, 1.5, 2.5], return_counts=True, sorted=True)
     (array([1.5, 2.5]), array([1, 2]))
+    >>> warphash.unique((np.array([7, 3, 7]), np.array(["a", "a", "a"])))
+    (array([7, 3]), array(['a', 'a'], dtype='<U1'))
     """
     elements = row_elements_of(x, axis)
     nan: Missing = "one" if equal_nan else "apart"

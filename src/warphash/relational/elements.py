@@ -36,11 +36,9 @@ __all__ = [
     "ArrayElements",
     "ColumnElements",
     "Elements",
-    "HostAnswers",
     "ItemElements",
     "concatenated",
     "elements_of",
-    "is_column",
     "items_of_column",
 ]
 
@@ -51,7 +49,7 @@ _WITH_COLUMNS = ("pandas", "polars", "pyarrow")
 
 
 class Elements(Protocol):
-    """Elements to be numbered: of an array or a column, or rows of columns."""
+    """The elements of an array or a column, or the rows of several."""
 
     def __len__(self) -> int: ...
 
@@ -86,18 +84,29 @@ class Elements(Protocol):
 
 
 class ItemElements(Elements, Protocol):
-    """The elements of an array or a column, which can be looked up among others."""
+    """The elements of an array or a column."""
 
     @property
     def items(self) -> Items:
         """What is compared."""
 
 
-class HostAnswers(ABC):
-    """What elements in host memory have in common: positions, codes, counts and flags are arrays of NumPy."""
+class _HostElements(ABC):
+    """Elements in host memory: positions, codes, counts and flags are arrays of NumPy."""
+
+    @property
+    @abstractmethod
+    def items(self) -> Items:
+        """What is compared."""
 
     @abstractmethod
     def __len__(self) -> int: ...
+
+    def number(
+        self, *, codes: bool = False, counts: bool = False, nan: Missing = "one", null: Missing = "one"
+    ) -> Numbers:
+        """As `Elements.number`."""
+        return number_items(self.items, codes=codes, counts=counts, nan=nan, null=null)
 
     def argsort(self, numbers: Int64s) -> Int64s:
         """As `Elements.argsort`."""
@@ -116,21 +125,6 @@ class HostAnswers(ABC):
     def shares(self, counts: Int64s) -> npt.NDArray[np.float64]:
         """As `Elements.shares`."""
         return np.true_divide(counts, max(1, int(counts.sum())))
-
-
-class _HostElements(HostAnswers):
-    """Elements in host memory that are items of one array."""
-
-    @property
-    @abstractmethod
-    def items(self) -> Items:
-        """What is compared."""
-
-    def number(
-        self, *, codes: bool = False, counts: bool = False, nan: Missing = "one", null: Missing = "one"
-    ) -> Numbers:
-        """As `Elements.number`."""
-        return number_items(self.items, codes=codes, counts=counts, nan=nan, null=null)
 
 
 class ArrayElements(_HostElements):
@@ -305,11 +299,6 @@ def elements_of(given: Any, axis: int | None = None) -> ItemElements:
     if axis not in (None, 0, -1):
         raise ParameterError(f"a column has one axis, got axis={axis!r}: leave axis= out")
     return ColumnElements(given)
-
-
-def is_column(given: Any) -> bool:
-    """Whether an object is an array of one axis, or a column: what a row may have an item of."""
-    return getattr(given, "ndim", None) == 1 or (_module_of(given) in _WITH_COLUMNS and hasattr(given, "__len__"))
 
 
 def items_of_column(given: Any) -> Items:

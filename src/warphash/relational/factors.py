@@ -24,13 +24,14 @@ def factorize(x: Any, *, sort: bool = False, nulls: Literal["drop", "key"] = "dr
     sort
         Number them in ascending order; by default, in the order of first appearance.
     nulls
-        ``"drop"``: nulls, NaN and NaT have the code -1 and are no element. ``"key"``: all nulls are one element, and
-        so are all NaN, and all NaT.
+        ``"drop"``: nulls, NaN and NaT, and rows with one of them, have the code -1 and are no element. ``"key"``: all
+        nulls are one element, and so are all NaN, and all NaT.
 
     Returns
     -------
     codes, uniques
-        int64, of the shape of ``x``; and the distinct elements: ``uniques[codes]`` is ``x`` where no code is -1.
+        int64, of the shape of ``x``; and the distinct elements: ``uniques[codes]`` is ``x`` where no code is -1. Of a
+        tuple of columns, ``uniques`` is a tuple of columns.
 
     Raises
     ------
@@ -81,13 +82,13 @@ def value_counts(
     normalize
         Answer shares of all counted elements, float64, in place of counts.
     dropna
-        Leave out nulls, NaN and NaT.
+        Leave out nulls, NaN and NaT, and rows with one of them.
 
     Returns
     -------
     values, counts
         The distinct elements and their counts, int64. For a Series of pandas, a Series of counts with the elements as
-        its labels.
+        its labels. For a tuple of columns, ``values`` is a tuple of columns.
 
     Raises
     ------
@@ -171,7 +172,7 @@ def nunique(x: Any, *, dropna: bool = True) -> int:
     x
         As of `unique`.
     dropna
-        Leave out nulls, NaN and NaT.
+        Leave out nulls, NaN and NaT, and rows with one of them.
 
     Raises
     ------

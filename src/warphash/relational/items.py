@@ -22,7 +22,7 @@ from ..arrays.strings import NULL_LENGTH, StringRows
 from ..runtime.engine import Engine
 from ..storage.strings.string_table import NUMBER_BYTES, StringTable
 
-__all__ = ["Fixed", "Items", "Missing", "Packed", "Text", "nan_at", "packed", "text_items"]
+__all__ = ["Fixed", "Items", "Missing", "Packed", "Text", "may_be_nan", "nan_among", "nan_at", "packed", "text_items"]
 
 Missing = Literal["one", "apart", "dropped"]
 """What missing items are: all one key; each a key of its own; or no keys."""
@@ -99,10 +99,21 @@ def text_items(rows: StringRows) -> Text:
 
 def nan_at(items: Items, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Which of the items at some positions are NaN or NaT, and no nulls."""
-    if isinstance(items, Text) or items.array.dtype.kind not in _WITH_NAN:
-        return np.zeros(len(positions), np.bool_)
-    made = _is_nan(items.array[positions])
-    return made if items.valid is None else made & items.valid[positions]
+    valid = None if items.valid is None else items.valid[positions]
+    return nan_among(items._replace(array=items.array[positions], valid=valid))
+
+
+def may_be_nan(items: Items) -> bool:
+    """Whether items are of a type with NaN or NaT."""
+    return not isinstance(items, Text) and items.array.dtype.kind in _WITH_NAN
+
+
+def nan_among(items: Items) -> npt.NDArray[np.bool_]:
+    """Which items are NaN or NaT, and no nulls."""
+    if not may_be_nan(items):
+        return np.zeros(len(items.array), np.bool_)
+    made = _is_nan(items.array)
+    return made if items.valid is None else made & items.valid
 
 
 def packed(engine: Engine, items: Items, nan: Missing = "one") -> Packed:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +14,12 @@ from ..arrays.adapters.numpy import address_of
 from ..runtime.devices import engine_for
 from ..runtime.engine import Buffer, Engine
 from ..runtime.memory import bytes_at
-from ..storage.groups.numbering import number
+from ..storage.groups.column_numbers import key_column, number_columns, number_matrix
+from ..storage.groups.numbering import Numbered, number
 from ..storage.groups.order import ordered
-from .items import Items, Missing, packed
+from .items import Items, Missing, may_be_nan, nan_among, packed
 
-__all__ = ["Int64s", "Numbers", "number_items", "number_rows", "stable_order"]
+__all__ = ["Int64s", "Numbers", "number_items", "number_rows", "number_tuples", "stable_order"]
 
 Int64s = npt.NDArray[np.int64]
 
@@ -76,19 +80,83 @@ def number_items(
     engine = engine_for("cpu")
     rows = packed(engine, items, nan)
     made = number_rows(engine, rows.rows, rows.width, codes=codes, counts=counts)
-    return made if rows.kept is None else _with_missing(made, items, rows.kept, nan, null)
+    if rows.kept is None:
+        return made
+    is_null = np.zeros(len(rows.kept), np.bool_) if items.valid is None else ~items.valid
+    return _with_missing(made, is_null, rows.kept, nan, null)
+
+
+def number_tuples(
+    columns: Sequence[Items], *, codes: bool = False, counts: bool = False, nan: Missing = "one", null: Missing = "one"
+) -> Numbers:
+    """Number the distinct rows of columns of one length, at least one column.
+
+    Parameters
+    ----------
+    codes, counts
+        As of `number_items`.
+    nan, null
+        What rows are that have an item which is NaN or NaT, and that have one which is null. ``"one"``: such an item
+        equals its like, and the row is compared as others are. Otherwise as of `number_items`.
+
+    Raises
+    ------
+    DtypeError, MemoryError
+        As `number_items`.
+    """
+    nulls = [~items.valid for items in columns if items.valid is not None and null != "one"]
+    missing = nulls + [nan_among(items) for items in columns if nan != "one" and may_be_nan(items)]
+    kept = ~np.logical_or.reduce(missing) if missing else None
+    if kept is None or kept.all():
+        return _number_all(columns, codes=codes, counts=counts)
+    made = _number_all([_some(items, kept) for items in columns], codes=codes, counts=counts)
+    is_null = np.logical_or.reduce(nulls) if nulls else np.zeros(len(kept), np.bool_)
+    return _with_missing(made, is_null, kept, nan, null)
+
+
+def _number_all(columns: Sequence[Items], *, codes: bool, counts: bool) -> Numbers:
+    """Number the distinct rows of columns; those that miss something, too."""
+    engine = engine_for("cpu")
+    arrays = [array for items in columns for array in _keys_of(engine, items)]
+    first, n = arrays[0], len(arrays[0])
+    keys = [key_column(address_of(array), array.dtype.itemsize * math.prod(array.shape[1:])) for array in arrays]
+    if len(keys) == 1:
+        return number_rows(engine, first, keys[0].width, codes=codes, counts=counts)
+    return _made(partial(number_columns, engine, keys, n), n, codes, counts)
+
+
+def _some(items: Items, kept: npt.NDArray[np.bool_]) -> Items:
+    return items._replace(array=items.array[kept], valid=None if items.valid is None else items.valid[kept])
+
+
+def _keys_of(engine: Engine, items: Items) -> list[npt.NDArray[Any]]:
+    """Arrays with a row for each item; of equal items all rows are equal. If there are nulls, the last says which."""
+    rows = packed(engine, items)
+    if rows.kept is None:
+        return [rows.rows]
+    keys = np.zeros((len(rows.kept), *rows.rows.shape[1:]), rows.rows.dtype)
+    if len(rows.rows):
+        keys[...] = rows.rows[0]  # nulls have a key of the others, so they do not widen the span of integers
+        keys[rows.kept] = rows.rows
+    return [keys, rows.kept]
 
 
 def number_rows(
     engine: Engine, rows: npt.NDArray[Any], width: int, *, codes: bool = False, counts: bool = False
 ) -> Numbers:
     """Number the distinct rows of a contiguous array, each of ``width`` bytes. Raises as `numbering.number`."""
-    n = len(rows)
+    at, n, item_bytes = address_of(rows), len(rows), rows.dtype.itemsize
+    if rows.ndim > 1 and rows.dtype.kind in "iumM":
+        return _made(partial(number_matrix, engine, at, item_bytes, (n, width // item_bytes)), n, codes, counts)
+    return _made(partial(number, engine, at, width, n), n, codes, counts)
+
+
+def _made(number_all: Callable[..., Numbered], n: int, codes: bool, counts: bool) -> Numbers:
+    """The numbers of ``n`` rows by a function of ``storage/groups/``."""
     code = np.empty(n, np.int64) if codes else None
     if not n:
         return Numbers(np.empty(0, np.int64), code, np.empty(0, np.int64) if counts else None)
-    numbers = 0 if code is None else address_of(code)
-    made = number(engine, address_of(rows), width, n, numbers=numbers, counts=counts)
+    made = number_all(numbers=0 if code is None else address_of(code), counts=counts)
     count = None if made.counts is None else _as_int64(made.counts, made.size)
     return Numbers(_as_int64(made.firsts, made.size), code, count)
 
@@ -97,12 +165,13 @@ def _as_int64(buffer: Buffer, size: int) -> Int64s:
     return bytes_at(buffer.ptr, 4 * size).view(np.uint32).astype(np.int64)
 
 
-def _with_missing(made: Numbers, items: Items, kept: npt.NDArray[np.bool_], nan: Missing, null: Missing) -> Numbers:
+def _with_missing(
+    made: Numbers, is_null: npt.NDArray[np.bool_], kept: npt.NDArray[np.bool_], nan: Missing, null: Missing
+) -> Numbers:
     """The numbers of all items, of those for the items that are ``kept``.
 
     Missing items become keys among the others, each in the place that its first position has.
     """
-    is_null = np.zeros(len(kept), np.bool_) if items.valid is None else ~items.valid
     groups = [(np.flatnonzero(is_null), null), (np.flatnonzero(~kept & ~is_null), nan)]
     groups = [(positions, rule) for positions, rule in groups if len(positions) and rule != "dropped"]
     keys = [positions[:1] if rule == "one" else positions for positions, rule in groups]  # the first position of each

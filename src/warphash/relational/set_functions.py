@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .distinct import unique
-from .elements import Elements, concatenated, elements_of
+from .elements import ItemElements, concatenated, elements_of
 from .items import nan_at
 from .membership import found_in
 from .numbered import Int64s, number_items
@@ -31,7 +31,7 @@ class _Both(NamedTuple):
         Which distinct elements are NaN or NaT.
     """
 
-    elements: Elements
+    elements: ItemElements
     length: int
     first: Int64s
     second: Int64s
@@ -215,7 +215,7 @@ def _numbered(ar1: Any, ar2: Any) -> _Both:
     return _Both(elements, length, first, second, nan_at(items, numbers.firsts))
 
 
-def _in_order(elements: Elements, positions: Int64s, ascending: bool) -> Any:
+def _in_order(elements: ItemElements, positions: Int64s, ascending: bool) -> Any:
     """The elements at some positions, in their order or in ascending order."""
     values = elements.taken(positions)
     return elements.taken(positions[elements.order(values)]) if ascending else values

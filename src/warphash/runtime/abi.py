@@ -238,7 +238,7 @@ class ChunkBatch(NumberBatch):
     ``keys`` are words of 4 or 8 bytes.
     """
 
-    _fields_ = _words("low range key_places expected sizes map bases renumbered_from bounds")
+    _fields_ = _words("low range key_places expected sizes map bases renumbered_from")
 
 
 class PartBatch(ChunkBatch):
@@ -251,16 +251,22 @@ MOST_PART_BITS = 11
 """A part has a line in the memory of a thread that writes to it."""
 
 
-class Members(ctypes.Structure):
-    """Words of a range: of a small one, those that are members of a set (groups/cpu/members.cuh)."""
+class KeyColumn(ctypes.Structure):
+    """A column of integers, which are the digits of words (groups/cpu/pack.cuh)."""
 
-    _fields_ = _words("marks low range word_bytes")
+    _fields_ = _words("integers width stride low range")
 
 
 class PackBatch(Launch):
-    """A column to pack into words (groups/cpu/pack.cuh)."""
+    """Rows of columns, and a word for each row."""
 
-    _fields_ = _words("items words is_first")
+    _fields_ = _words("columns arity bounds words word_bytes")
+
+
+class Members(ctypes.Structure):
+    """Words of a small range that are members of a set."""
+
+    _fields_ = _words("marks low range word_bytes")
 
 
 class MemberBatch(Launch):

@@ -57,7 +57,6 @@ struct ChunkBatch : NumberBatch {
   u64 map;              // u32: the numbers of the keys of all chunks, in the order of chunks
   u64 bases;            // u32 per chunk: where its numbers begin in `map`
   u64 renumbered_from;  // the first element whose number goes through `map`
-  u64 bounds;           // u64 per chunk and kind of integer, signed and unsigned: its least key and its greatest key
 };
 
 // Words that are brought to parts by their hashes.
@@ -76,19 +75,30 @@ struct PartBatch : ChunkBatch {
 // A part has a line in the memory of a thread that writes to it.
 constexpr int kMostPartBits = 11;
 
-// Words of a range: of a small one, those that are members of a set (groups/cpu/members.cuh).
+// A column of integers, which are the digits of words (groups/cpu/pack.cuh).
+struct KeyColumn {
+  u64 integers;  // the first one
+  u64 width;     // bytes of an integer: 1, 2, 4 or 8
+  u64 stride;    // bytes from an integer to the next
+  u64 low;       // the least integer
+  u64 range;     // how many integers there are from the least to the greatest one
+};
+
+// Rows of columns, and a word for each row.
+struct PackBatch : Launch {
+  u64 columns;     // KeyColumn per column
+  u64 arity;       // how many columns there are
+  u64 bounds;      // bounds: u64 per chunk, column and kind of integer, signed and unsigned: the least and the greatest
+  u64 words;       // pack: a word per row
+  u64 word_bytes;  // of a word: 4 or 8
+};
+
+// Words of a small range that are members of a set.
 struct Members {
   u64 marks;       // u8 per place, and one more: 1 for a member
   u64 low;         // the word of place 0
   u64 range;       // and how many places there are
   u64 word_bytes;  // 1, 2, 4 or 8
-};
-
-// A column to pack into words (groups/cpu/pack.cuh).
-struct PackBatch : Launch {
-  u64 items;     // packed words of Members::word_bytes
-  u64 words;     // u64 per element
-  u64 is_first;  // 1: there is nothing in `words` yet
 };
 
 // Words to add, or to look up.

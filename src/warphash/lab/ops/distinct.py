@@ -68,13 +68,6 @@ _INVERSE = {
 }
 
 
-def _unique_pairs(at: Any, columns: Any) -> Any:
-    """Distinct pairs: of a tuple of columns on a CPU, and of the rows of a matrix on a GPU."""
-    if at.device == "cpu":
-        return unique(tuple(columns))
-    return _two_of_matrix(at.lib, unique(at.lib.stack(columns, 1), axis=0))
-
-
 def _two_of_matrix(lib: Any, rows: Any) -> Any:
     return rows[:, 0], rows[:, 1]
 
@@ -158,7 +151,7 @@ OPS = (
         "Distinct pairs of two columns",
         inputs.two_columns,
         oracles.distinct_rows,
-        Call(_unique_pairs),
+        Call(lambda at, columns: unique(columns)),
         {
             "numpy": Call(lambda np, columns: np.unique(np.stack(columns, 1), axis=0), _two_of_matrix),
             "pandas": Call(lambda pd, frame: frame.drop_duplicates()),

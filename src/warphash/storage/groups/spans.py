@@ -1,21 +1,22 @@
-"""The span of a batch's words, from the least to the greatest, on a CPU; and batches in chunks for its threads."""
+"""The spans of integer columns, from the least to the greatest, on a CPU; and batches in chunks for its threads."""
 
 from __future__ import annotations
 
+import ctypes
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ...runtime.abi import ChunkBatch, Chunks
+from ...runtime.abi import Chunks, KeyColumn, PackBatch
 from ...runtime.engine import Engine
 from ...runtime.source import GROUPS
 from ...settings import get_num_threads
 from .ways import chunks_of
 
-__all__ = ["Span", "cut", "small_span", "span_of"]
+__all__ = ["Span", "cut", "small_span", "spans_of"]
 
 _LINE_ELEMENTS = 64
 """Chunks begin at multiples of so many elements, so that two threads write to no common line."""
@@ -37,6 +38,11 @@ def cut(n: int, count: int) -> Chunks:
     return Chunks(length=length, count=-(-n // length), salt=random.getrandbits(64))
 
 
+def _span_of_type(width: int) -> Span | None:
+    """The span of all words of 1 or 2 bytes; None for wider ones."""
+    return Span(0, 1 << 8 * width) if width <= 2 else None
+
+
 def small_span(
     engine: Engine, keys: int, width: int, n: int, is_small: Callable[[int], bool], sample: npt.NDArray[Any] | None
 ) -> Span | None:
@@ -47,29 +53,33 @@ def small_span(
     sample
         Some of the words, which tell of most large spans without a look at all words; None to look at all.
     """
-    if sample is not None and not is_small(_least(_span(sample.view(f"i{width}")), _span(sample)).size):
-        return None
-    span = span_of(engine, keys, width, n)
+    span = _span_of_type(width)
+    if span is None:
+        if sample is not None and not is_small(_least(_span(sample.view(f"i{width}")), _span(sample)).size):
+            return None
+        (span,) = spans_of(engine, [KeyColumn(integers=keys, width=width, stride=width)], n)
     return span if is_small(span.size) else None
-
-
-def span_of(engine: Engine, keys: int, width: int, n: int) -> Span:
-    """The span of ``n`` words of 4 or 8 bytes, each of which is read once; or of all words of 1 or 2 bytes."""
-    return Span(0, 1 << 8 * width) if width <= 2 else _span_of_words(engine, keys, width, n)
 
 
 def _least(*spans: Span) -> Span:
     return min(spans, key=lambda span: span.size)
 
 
-def _span_of_words(engine: Engine, keys: int, width: int, n: int) -> Span:
-    """The span of ``n`` words of 4 or 8 bytes. Reads each once."""
+def spans_of(engine: Engine, columns: Sequence[KeyColumn], n: int) -> list[Span]:
+    """The spans of columns of ``n`` integers, at least one. Reads each once.
+
+    Raises
+    ------
+    MemoryError
+        If there is no memory to work in.
+    """
     chunks = cut(n, chunks_of(n, get_num_threads()))
-    bounds = engine.allocate(32 * chunks.count)
-    batch = ChunkBatch(n=n, keys=keys, key_bytes=width, bounds=bounds.ptr)
+    bounds = engine.allocate(32 * chunks.count * len(columns))
+    held = (KeyColumn * len(columns))(*columns)
+    batch = PackBatch(n=n, columns=ctypes.addressof(held), arity=len(columns), bounds=bounds.ptr)
     engine.program(GROUPS).run("bounds", chunks, batch, n, None)
-    found = engine.to_host(bounds.ptr, np.uint64, 4 * chunks.count).reshape(-1, 4)
-    return _least(_span(found[:, :2].view(np.int64)), _span(found[:, 2:]))
+    found = engine.to_host(bounds.ptr, np.uint64, 4 * chunks.count * len(columns)).reshape(chunks.count, -1, 4)
+    return [_least(_span(column[:, :2].view(np.int64)), _span(column[:, 2:])) for column in found.swapaxes(0, 1)]
 
 
 def _span(words: npt.NDArray[Any]) -> Span:

@@ -19,8 +19,8 @@ using OverParts = OverChunks<PartBatch, Of4, Of8>;
 #define WARPHASH_PLAIN_ENTRIES                                                                                      \
   WARPHASH_ROW_NUMBER_ENTRIES                                                                                       \
   WARPHASH_TABLE_NUMBER_ENTRIES                                                                                     \
-  WARPHASH_ENTRY(bounds,                                                                                            \
-                 warphash::OverWords<warphash::ChunkBounds<warphash::u32>, warphash::ChunkBounds<warphash::u64>>)   \
+  WARPHASH_ENTRY(bounds, warphash::ColumnBounds)                                                                    \
+  WARPHASH_ENTRY(pack, warphash::PackColumns)                                                                       \
   WARPHASH_ENTRY(number,                                                                                            \
                  warphash::OverWords<warphash::NumberChunk<warphash::u32>, warphash::NumberChunk<warphash::u64>>)   \
   WARPHASH_ENTRY(merge, warphash::MergeAllChunks)                                                                   \
@@ -33,5 +33,4 @@ using OverParts = OverChunks<PartBatch, Of4, Of8>;
   WARPHASH_ENTRY(replay, warphash::OverParts<warphash::Replay<warphash::u32>, warphash::Replay<warphash::u64>>)     \
   WARPHASH_ENTRY(count_keys, warphash::CountKeys)                                                                   \
   WARPHASH_ENTRY(add_members, warphash::OverMembers<warphash::AddMember>)                                           \
-  WARPHASH_ENTRY(pack, warphash::PackColumn)                                                                        \
   WARPHASH_ENTRY(mark_members, warphash::OverMembers<warphash::MarkMember>)

@@ -1,6 +1,5 @@
 // Dense numbers for the distinct words of a batch on a CPU, in the order in which the words first appear.
 //
-//   bounds        the least and the greatest key of each chunk, as signed and as unsigned integers
 //   number        each chunk by a table of its own (groups/cpu/lines.cuh)
 //   merge         numbers the keys of all chunks, one chunk after another
 //   renumber      numbers of a chunk, or codes of a part -> numbers
@@ -27,27 +26,6 @@
 #include "groups/number.cuh"
 
 namespace warphash {
-
-template <class Word>
-struct ChunkBounds {
-  template <class Int>
-  static void find(const ChunkBatch& b, u64 begin, u64 end, u64* bounds) {
-    const Int* const keys = pointer<const Int>(b.keys);
-    Int least = keys[begin], greatest = keys[begin];
-    for (u64 i = begin; i < end; ++i) {
-      least = keys[i] < least ? keys[i] : least;
-      greatest = keys[i] > greatest ? keys[i] : greatest;
-    }
-    bounds[0] = static_cast<u64>(least), bounds[1] = static_cast<u64>(greatest);
-  }
-  static bool run(const Chunks&, const ChunkBatch& b, u64 chunk, u64 begin, u64 end) {
-    using Signed = std::conditional_t<sizeof(Word) == 8, i64, i32>;
-    u64* const bounds = pointer<u64>(b.bounds) + 4 * chunk;
-    find<Signed>(b, begin, end, bounds);
-    find<Word>(b, begin, end, bounds + 2);
-    return true;
-  }
-};
 
 template <class Word>
 struct NumberChunk {
