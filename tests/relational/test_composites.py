@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import warphash
 from support.refusals import refusing
-from warphash import ParameterError, ShapeError
+from support.relational import KINDS, NAN, NULL, canonical, in_order, items_of, lists_of, shown
+from warphash import ShapeError
 from warphash.runtime.devices import engine_for
 
 WIDE = st.sampled_from([0, 1, -1, 2**62, -(2**63), 2**63 - 1])
@@ -107,6 +108,127 @@ def test_columns_of_other_libraries_and_nulls(library: str) -> None:
     assert warphash.factorize((numbers, column), nulls="key")[0].tolist() == [0, 1, 0, 2, 1]
 
 
+TABLES = st.lists(st.sampled_from([kind for kind in KINDS if kind.library != "list"]), min_size=1, max_size=4)
+RULES = {"drop": "dropped", "key": "one"}
+
+
+class Rows:
+    """Columns of all kinds that are drawn, and their distinct rows by a list of Python's."""
+
+    def __init__(self, data: st.DataObject) -> None:
+        self.kinds = data.draw(TABLES)
+        n = data.draw(st.integers(1, 10))
+        self.lists = [data.draw(lists_of(kind, n, n)) for kind in self.kinds]
+        self.columns = tuple(kind.make(items) for kind, items in zip(self.kinds, self.lists, strict=True))
+
+    def walked(self, missing: str = "one") -> tuple[list[int], list[int], list[int]]:
+        """First positions, codes and counts.
+
+        Parameters
+        ----------
+        missing
+            ``"one"``: NaN and nulls equal their like. ``"apart"``: a row with NaN equals no other. ``"dropped"``: a row
+            with NaN, or with a null, is no element.
+        """
+        keys: list[Any] = []
+        for position, row in enumerate(zip(*self.lists, strict=True)):
+            items = tuple(map(canonical, row))
+            is_apart = missing == "apart" and NAN in items
+            is_dropped = missing == "dropped" and (NAN in items or NULL in items)
+            keys.append(None if is_dropped else (None, position) if is_apart else items)
+        kept = list(dict.fromkeys(key for key in keys if key is not None))
+        codes = [-1 if key is None else kept.index(key) for key in keys]
+        return [keys.index(key) for key in kept], codes, [keys.count(key) for key in kept]
+
+    def are_taken(self, values: tuple[Any, ...], firsts: list[int]) -> bool:
+        """Whether values are those at some positions, each in the library of its column."""
+        libraries = [type(part).__module__.partition(".")[0] for part in values]
+        held = [shown(items_of(part)) for part in values]
+        return libraries == [kind.library for kind in self.kinds] and held == [
+            shown([items[first] for first in firsts]) for items in self.lists
+        ]
+
+
+@few
+@given(data=st.data())
+def test_unique_rows_of_columns_of_all_kinds(data: st.DataObject) -> None:
+    rows, equal_nan = Rows(data), data.draw(st.booleans())
+    firsts, codes, counts = rows.walked("one" if equal_nan else "apart")
+    values, *made = warphash.unique(rows.columns, True, True, True, equal_nan=equal_nan)
+    assert rows.are_taken(values, firsts)
+    assert [np.asarray(part).tolist() for part in made] == [firsts, codes, counts]
+    assert rows.are_taken(warphash.unique(rows.columns, equal_nan=equal_nan), firsts)
+
+
+@few
+@given(data=st.data())
+def test_rows_of_columns_of_all_kinds_in_ascending_order(data: st.DataObject) -> None:
+    rows = Rows(data)
+    firsts, _, _ = rows.walked()
+    ranks = []  # of the items of each column
+    for items in rows.lists:
+        ordered = [canonical(item) for item in in_order(items)]
+        ranks.append([ordered.index(canonical(item)) for item in items])
+    expected = sorted(firsts, key=lambda first: [rank[first] for rank in ranks])
+    values, indices = warphash.unique(rows.columns, return_index=True, sorted=True)
+    assert np.asarray(indices).tolist() == expected and rows.are_taken(values, expected)
+
+
+@pytest.mark.parametrize("nulls", RULES)
+@few
+@given(data=st.data())
+def test_other_verbs_of_rows_of_all_kinds(nulls: Any, data: st.DataObject) -> None:
+    rows = Rows(data)
+    firsts, codes, counts = rows.walked(RULES[nulls])
+    made, uniques = warphash.factorize(rows.columns, nulls=nulls)
+    assert np.asarray(made).tolist() == codes and rows.are_taken(uniques, firsts)
+    values, times = warphash.value_counts(rows.columns, sort=False, dropna=nulls == "drop")
+    assert np.asarray(times).tolist() == counts and rows.are_taken(values, firsts)
+    assert warphash.nunique(rows.columns, dropna=nulls == "drop") == len(firsts)
+    firsts, codes, counts = rows.walked()
+    lasts = [len(codes) - 1 - codes[::-1].index(code) for code in range(len(firsts))]
+    kept = {
+        "first": firsts,
+        "last": lasts,
+        False: [first for first, count in zip(firsts, counts, strict=True) if count == 1],
+    }
+    for keep, positions in kept.items():
+        flags = np.asarray(warphash.duplicated(rows.columns, keep)).tolist()  # type: ignore[arg-type]
+        assert flags == [position not in positions for position in range(len(codes))]
+
+
+def test_truth_values_of_any_byte() -> None:
+    odd = np.array([0, 1, 2, 255], np.uint8).view(np.bool_)
+    assert warphash.unique((odd, np.zeros(4, "i8")), return_counts=True)[1].tolist() == [1, 3]
+
+
+def test_matrices_are_numbered_as_their_columns() -> None:
+    random = np.random.default_rng(6)
+    for dtype in ("i8", "u8", "i4", "M8[s]"):
+        rows = random.integers(0, 9, (5_000, 4)).astype(dtype)
+        for matrix in (rows, rows.reshape(5_000, 2, 2)):
+            values, inverse, counts = warphash.unique(matrix, return_inverse=True, return_counts=True, axis=0)
+            expected, _, codes, times = warphash.unique(tuple(rows.T), True, True, True)
+            assert np.array_equal(values.reshape(-1, 4), np.stack(expected, 1))
+            assert np.array_equal(inverse, codes) and np.array_equal(counts, times)
+
+
+def test_tuples_of_scalars_of_libraries_are_lists() -> None:
+    pandas = pytest.importorskip("pandas")
+    times = tuple(pandas.Timestamp(hour) for hour in (1, 2, 1))
+    assert len(warphash.unique(times)) == 2
+    assert warphash.nunique((np.int64(3), np.int64(3))) == 1
+    assert warphash.unique((np.ones((2, 2)), np.ones((2, 2)))).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("axis", [1, -2, 2])
+def test_rows_have_one_axis(axis: int) -> None:
+    with pytest.raises(warphash.ParameterError, match=f"axis={axis}"):
+        warphash.unique((np.arange(2), np.arange(2)), axis=axis)
+    for same in (0, -1):
+        assert len(warphash.unique((np.arange(2), np.arange(2)), axis=same)) == 2
+
+
 def test_ranges_that_have_no_room_together() -> None:
     """Rows so far are numbered, and so is a column of a wide range."""
     random = np.random.default_rng(1)
@@ -158,19 +280,3 @@ def test_columns_that_change_meanwhile_break_no_memory() -> None:
     finally:
         ended.set()
         writer.join()
-
-
-def test_truth_values_of_any_byte() -> None:
-    odd = np.array([0, 1, 2, 255], "u1").view(bool)
-    values = warphash.unique((odd, np.zeros(4, "i8")))
-    assert values[0].tolist() == [False, True]
-
-
-def test_an_axis_that_rows_do_not_have() -> None:
-    with pytest.raises(ParameterError, match="one axis, got axis=1"):
-        warphash.unique((np.arange(2), np.arange(2)), axis=1)
-
-
-def test_scalars_of_a_library_are_no_columns() -> None:
-    pandas = pytest.importorskip("pandas")
-    assert len(warphash.unique((pandas.Timestamp(0), pandas.Timestamp(1)))) == 2

@@ -25,6 +25,8 @@ CALLS: dict[str, Callable[[], Any]] = {
     "unique of few": lambda: warphash.unique(FEW, True, True, True, sorted=True),
     "unique of many": lambda: warphash.unique(MANY, True, True, True),
     "unique rows": lambda: warphash.unique(WIDE, True, True, True, axis=0),
+    "unique rows of columns": lambda: warphash.unique((FEW, FLOATS, TEXTS), True, True, True, sorted=True)[1:],
+    "factorize rows of many": lambda: warphash.factorize((MANY, MANY[::-1] * 2**40, MANY % 7))[0],
     "unique floats": lambda: warphash.unique_all(FLOATS),
     "factorize texts": lambda: warphash.factorize(TEXTS),
     "value_counts": lambda: warphash.value_counts(MANY),

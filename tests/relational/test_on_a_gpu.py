@@ -176,6 +176,46 @@ def test_rows(make: Any) -> None:
     assert np.asarray(warphash.unique(make(np.zeros((3, 0)), "f8"), axis=0)).shape == (1, 0)
 
 
+@pytest.mark.parametrize("first", TYPES)
+def test_rows_of_columns(make: Any, first: str) -> None:
+    @few
+    @given(data=st.data())
+    def check(data: st.DataObject) -> None:
+        types = [first, *data.draw(st.lists(st.sampled_from(sorted(TYPES)), max_size=2))]
+        n = data.draw(st.integers(1, 12))
+        lists = [data.draw(st.lists(st.sampled_from(TYPES[name]), min_size=n, max_size=n)) for name in types]
+        columns = tuple(make(items, name) for items, name in zip(lists, types, strict=True))
+        rows = list(zip(*lists, strict=True))
+        one = Oracle(rows)
+        values, *made = warphash.unique(columns, True, True, True)
+        assert all(type(part) is type(columns[0]) for part in (*values, *made))
+        assert [shown(items_of(part)) for part in values] == [
+            shown([items[at] for at in one.firsts]) for items in lists
+        ]
+        assert [items_of(part) for part in made] == [one.firsts, one.codes, one.counts]
+        has_nan = [any(item != item for item in row) for row in rows]
+        alone = [at for at, row in enumerate(rows) if has_nan[at] or one.codes.index(one.codes[at]) == at]
+        assert items_of(warphash.unique(columns, True, equal_nan=False)[1]) == alone
+        ordered = items_of(warphash.unique(columns, True, sorted=True)[1])
+        ranks = [[in_order(items).index(item) if item == item else n for item in items] for items in lists]
+        assert ordered == sorted(one.firsts, key=lambda at: [rank[at] for rank in ranks])
+        codes, uniques = warphash.factorize(columns)
+        kept = list(dict.fromkeys(code for code, is_nan in zip(one.codes, has_nan, strict=True) if not is_nan))
+        assert items_of(codes) == [kept.index(code) if code in kept else -1 for code in one.codes]
+        assert len(uniques[0]) == len(kept) == warphash.nunique(columns)
+        lasts = [at for at in range(n) if one.codes[at] not in one.codes[at + 1 :]]
+        assert items_of(warphash.duplicated(columns, "last")) == [at not in lasts for at in range(n)]
+        assert items_of(warphash.value_counts(columns, sort=False, dropna=False)[1]) == one.counts
+
+    check()
+
+
+def test_columns_on_several_devices(make: Any) -> None:
+    with pytest.raises(warphash.DeviceError, match="one device"):
+        warphash.unique((make([1, 2], "i8"), np.arange(2)))
+    assert [len(part) for part in warphash.unique((make([], "i8"), make([], "f4")))] == [0, 0]
+
+
 def test_shapes(make: Any) -> None:
     array = make([[3, 1], [1, 3]], "i8")
     assert np.asarray(warphash.unique_inverse(array)[1]).tolist() == [[0, 1], [1, 0]]
