@@ -46,6 +46,20 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[KEPT_VARIABLE] = str(kept_fraction() / workers)
 
 
+def pytest_internalerror(excrepr: object) -> None:
+    _internal_errors.append(str(excrepr))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Print the first internal error once more: who reads only the end of the output sees the last one otherwise."""
+    if _internal_errors and not hasattr(config, "workerinput"):
+        print(f"\nthe first internal error of {len(_internal_errors)}:\n{_internal_errors[0]}", file=sys.stderr)
+
+
+_internal_errors: list[str] = []
+
+
 def pytest_report_header() -> list[str]:
     """Which engines are left out, and why."""
     return [f"no cases for {engine}: {reason}" for engine in ENGINES if (reason := missing(engine))]
