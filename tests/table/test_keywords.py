@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
+import runpy
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -19,6 +22,9 @@ from warphash.table import keywords
 from warphash.table.base import BaseTable
 from warphash.table.maps import _COMBINING
 
+SCRIPT: dict[str, Any] = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "generate_keywords.py"))
+MODULE = Path(keywords.__file__).read_text(encoding="utf-8")
+DESIGNS = [registry.get(name) for name in registry.names()]
 HINTS = get_type_hints(keywords.TableOptionsWithCapacity)
 PARAMETERS = {(name, p.name): p for name in design_names() for p in registry.get(name).parameters}
 
@@ -26,6 +32,27 @@ PARAMETERS = {(name, p.name): p for name in design_names() for p in registry.get
 def literals(hint: Any) -> set[Any]:
     """The values of a Literal, also of an optional one."""
     return {value for part in get_args(hint) for value in (get_args(part) or (part,)) if value is not type(None)}
+
+
+def test_what_designs_take_is_up_to_date() -> None:
+    assert SCRIPT["generated"](MODULE, DESIGNS) == MODULE, (
+        "designs take something else: run scripts/generate_keywords.py"
+    )
+
+
+def test_another_name_choice_or_mark_is_noticed() -> None:
+    first, *others = DESIGNS
+    parameter = Parameter("colour", "red", "", choices=("red", "green"))
+    for changed, line in (
+        (replace(first, aliases=("other",)), '    "other",\n'),
+        (replace(first, parameters=(parameter,)), '    colour: Literal["red", "green"]\n'),
+        (replace(first, parameters=(Parameter("depth", None, "", bounds=(1, 9)),)), "    depth: int | None\n"),
+        (replace(first, parameters=(Parameter("share", 0.5, "", bounds=(0.1, 0.9)),)), "    share: float\n"),
+    ):
+        made = SCRIPT["generated"](MODULE, [changed, *others])
+        assert line in made and line not in MODULE
+    with pytest.raises(SystemExit, match="no two lines"):
+        SCRIPT["generated"](MODULE.replace(SCRIPT["END"], ""), DESIGNS)
 
 
 def test_every_keyword_is_told() -> None:
