@@ -65,14 +65,12 @@ struct TakeFirsts : Straight<StoredRows, MissingBatch> {
 
 struct AnswerMissing : Straight<StoredRows, MissingBatch> {
   WARPHASH_FN static bool start(const StoredRows&, const MissingBatch& b, u64 i, State&) {
-    bool adds = false;
-    if (is_missing(b, i)) {
-      const u64 place = missing_before(b, i);
-      const u32 key = reinterpret_cast<const u32*>(b.numbers)[place];
-      adds = reinterpret_cast<const u32*>(b.firsts)[key] == place;
-      put_number(b.answers, i, b.base + key, b.number_bytes);
-    }
-    if (b.added) reinterpret_cast<u8*>(b.added)[i] = adds;
+    const bool missing = is_missing(b, i);
+    const u64 place = missing_before(b, i);
+    const u32 key = missing ? reinterpret_cast<const u32*>(b.numbers)[place] : 0;
+    if (missing) put_number(b.answers, i, b.base + key, b.number_bytes);
+    if (b.added)  // only then: `firsts` is read at random
+      reinterpret_cast<u8*>(b.added)[i] = missing && reinterpret_cast<const u32*>(b.firsts)[key] == place;
     return false;
   }
 };

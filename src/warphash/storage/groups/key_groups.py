@@ -62,11 +62,13 @@ def groups_of(index: Rows, batch: Batch, key_bytes: int) -> BatchGroups:
     engine, n, stream = index.store.engine, batch.n, batch.stream
     numbers = engine.allocate(NUMBER_BYTES * n, stream)
     asked = Batch(batch.keys, 0, n, held=numbers.ptr, stream=stream)
-    new = new_keys(index, asked, Numbers(0, MOST_GROUPS - 1, key_bytes, NUMBER_BYTES), counts=True)
+    kind = Numbers(0, MOST_GROUPS - 1, key_bytes, NUMBER_BYTES)
+    new = new_keys(index, asked, kind, counts=True)
     if new.missing.n == n:  # so the batch has the new keys alone
         assert new.values is not None and new.which is not None
         assert new.numbered is not None and new.numbered.counts is not None
         return BatchGroups(new, new.size, new.values, new.numbered.counts, new.which)
+    new.answer(asked, kind)
     places = engine.allocate(NUMBER_BYTES * n, stream)
     own = number(
         engine,

@@ -79,8 +79,8 @@ class NewKeys(NamedTuple):
 
     Attributes
     ----------
-    size
-        How many there are.
+    before, size
+        How many keys the storage has, and how many of these there are.
     missing
         The elements that have them.
     batch
@@ -94,6 +94,7 @@ class NewKeys(NamedTuple):
     """
 
     engine: Engine
+    before: int
     size: int
     missing: _Missing
     batch: Batch = Batch(0, 0, 0)
@@ -101,6 +102,26 @@ class NewKeys(NamedTuple):
     numbered: Numbered | None = None
     held: Buffer | None = None
     values: Buffer | None = None
+
+    def answer(self, batch: Batch, numbers: Numbers) -> None:
+        """Write the numbers of the missing elements of a batch to ``batch.held``, and to ``batch.flags`` who adds."""
+        if self.which is None or self.numbered is None:  # none is missing
+            if batch.flags:
+                self.engine.fill(batch.flags, 0, batch.n, batch.stream)
+            return
+        found, starts = self.missing.found, self.missing.starts
+        given = MissingBatch(
+            n=batch.n,
+            numbers=self.which.ptr,
+            firsts=self.numbered.firsts.ptr,
+            found=0 if found is None else found.ptr,
+            starts=0 if starts is None else starts.ptr,
+            answers=batch.held,
+            added=batch.flags,
+            number_bytes=numbers.value_bytes,
+            base=_word(numbers.first + self.before),
+        )
+        self.engine.program(GROUPS).run("answer_missing", StoredRows(), given, batch.n, batch.stream)
 
     def elements(self, n: int, which: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
         """The first elements of some of the new keys, in a batch of ``n``. Waits."""
@@ -135,6 +156,7 @@ def number_keys(rows: Rows, batch: Batch, numbers: Numbers) -> None:
         return
     rows.store.finish(batch.stream)
     new = new_keys(rows, batch, numbers)
+    new.answer(batch, numbers)
     if new.size == 0:
         return
     try:
@@ -146,7 +168,7 @@ def number_keys(rows: Rows, batch: Batch, numbers: Numbers) -> None:
 
 
 def new_keys(rows: Rows, batch: Batch, numbers: Numbers, *, counts: bool = False) -> NewKeys:
-    """Write the number of each key of a batch to ``batch.held``, and leave the new keys to the caller. Waits.
+    """Write the numbers of known keys of a batch to ``batch.held``. The others are the caller's (`NewKeys`). Waits.
 
     Parameters
     ----------
@@ -163,9 +185,7 @@ def new_keys(rows: Rows, batch: Batch, numbers: Numbers, *, counts: bool = False
     n, stream, size, engine = batch.n, batch.stream, rows.store.size, rows.store.engine
     missing = _find(rows, batch, numbers) if size else _Missing(batch.keys, n)
     if missing.n == 0:
-        if batch.flags:
-            engine.fill(batch.flags, 0, n, stream)
-        return NewKeys(engine, 0, missing)
+        return NewKeys(engine, size, 0, missing)
     which = engine.allocate(4 * missing.n, stream)
     made = number(
         engine,
@@ -182,26 +202,19 @@ def new_keys(rows: Rows, batch: Batch, numbers: Numbers, *, counts: bool = False
     keys = None if made.size == missing.n else engine.allocate(made.size * numbers.key_bytes, stream)
     values = engine.allocate(made.size * numbers.value_bytes, stream)
     given = MissingBatch(
+        n=made.size,
         keys=missing.rows,
         key_bytes=numbers.key_bytes,
         firsts=made.firsts.ptr,
         out_keys=0 if keys is None else keys.ptr,
         out_numbers=values.ptr,
-        numbers=which.ptr,
-        found=0 if missing.found is None else missing.found.ptr,
-        starts=0 if missing.starts is None else missing.starts.ptr,
-        answers=batch.held,
-        added=batch.flags,
         number_bytes=numbers.value_bytes,
-        base=base & (1 << 64) - 1,
+        base=_word(base),
     )
-    program = engine.program(GROUPS)
-    for entry, elements in (("take_firsts", made.size), ("answer_missing", n)):
-        given.n = elements
-        program.run(entry, StoredRows(), given, elements, stream)
+    engine.program(GROUPS).run("take_firsts", StoredRows(), given, made.size, stream)
     at = missing.rows if keys is None else keys.ptr
     inserted = Batch(at, values.ptr, made.size, unique=True, stream=stream)
-    return NewKeys(engine, made.size, missing, inserted, which, made, keys, values)
+    return NewKeys(engine, size, made.size, missing, inserted, which, made, keys, values)
 
 
 def _find(rows: Rows, batch: Batch, numbers: Numbers) -> _Missing:
@@ -217,6 +230,11 @@ def _find(rows: Rows, batch: Batch, numbers: Numbers) -> _Missing:
     given = MissingBatch(n=n, keys=batch.keys, key_bytes=width, out_keys=held.ptr, found=found.ptr, starts=starts.ptr)
     engine.program(GROUPS).run("pack_missing", StoredRows(), given, n, stream)
     return _Missing(held.ptr, n - there, found, starts, held)
+
+
+def _word(number: int) -> int:
+    """A number as the kernels are given it, which may be negative."""
+    return number & (1 << 64) - 1
 
 
 def _check(last: int, numbers: Numbers) -> None:
