@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.engines import one_of_each
 from support.inside import storage_of
 from warphash import MultiMap, TableFull
 from warphash.storage.groups import grouped_rows
@@ -61,6 +62,25 @@ def test_erased_values_are_dropped() -> None:
     table.erase_all(np.arange(100, 1000))
     assert table.nbytes < before / 4
     agree(table, {key: values if key < 100 else [] for key, values in model.items()})
+
+
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated"))
+@pytest.mark.parametrize("taken", [1, 3])
+def test_a_queue_of_one_key_has_a_short_list(device: str, taken: int) -> None:
+    """Values come a few at a time, and go from the front."""
+    table: MultiMap[Any, Any] = MultiMap("i8", "i8", device=device, seed=1)
+    queue = list(range(7))
+    table.insert(np.zeros(7, "i8"), queue)
+    for value in range(7, 67, taken):
+        came = list(range(value, value + taken))
+        table.insert(np.zeros(taken, "i8"), came)
+        assert table.erase(np.zeros(taken, "i8")).all()
+        queue = [*queue, *came][taken:]
+        assert table[0].tolist() == queue and table.find([0])[0].tolist() == queue[:1]
+    lists = storage_of(table).lists
+    first, last = storage_of(table).engine.to_host(lists.ends.ptr, np.uint32, 2).tolist()
+    assert last - first <= 8 and lists.segments > 20  # a segment for each batch, whose numbers ascend
+    table.check()
 
 
 def test_a_fixed_table_takes_as_many_pairs_as_its_capacity_says() -> None:

@@ -22,8 +22,9 @@
 //
 // Protocol.
 //   1. link: each group comes once in a launch, so nothing is atomic. The last segment gets its follower, the group its
-//      new end and count. The thread of element 0 writes ListTotals: a host that is interrupted behind the launch reads
-//      there what the lists hold.
+//      new end and count. First segments without values leave the list: otherwise a key whose values come and go, as in a
+//      queue, would have an ever longer list. The thread of element 0 writes ListTotals: a host that is interrupted behind
+//      the launch reads there what the lists hold.
 //   2. pop, drop: several elements may have one group. An element changes the state by a compare-and-swap (relaxed), so each
 //      value is erased once. Nothing else depends on the state before the launch ends.
 //   3. Lookups write nothing that another element reads.
@@ -89,10 +90,12 @@ struct LinkSegments : OfGroups {
     links_of(t)[segment] = length;
     const u64 state = states_of(t)[group], ends = ends_of(t)[group];
     if (low_half(state)) {
+      ListPlace first = {low_half(ends), high_half(state)};
+      if (first.at) first = ListPlace::of(t, group, first.at);
       u64& last = links_of(t)[high_half(ends)];
       last = halves(low_half(last), segment);
-      ends_of(t)[group] = halves(low_half(ends), segment);
-      states_of(t)[group] = state + length;
+      ends_of(t)[group] = halves(first.segment, segment);
+      states_of(t)[group] = halves(low_half(state) + length, static_cast<u32>(first.at));
     } else {
       ends_of(t)[group] = halves(segment, segment);
       states_of(t)[group] = length;
