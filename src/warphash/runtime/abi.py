@@ -247,6 +247,12 @@ class PartBatch(ChunkBatch):
     _fields_ = _words("part_bits parts places_of begins brought seen distinct firsts_of tallies")
 
 
+class GroupBatch(PartBatch):
+    """Rows of a batch that are brought to the parts of their keys, and then to their keys."""
+
+    _fields_ = _words("rows_brought row_bytes out_rows offsets")
+
+
 MOST_PART_BITS = 11
 """A part has a line in the memory of a thread that writes to it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,11 @@ import pytest
 
 from support.engines import one_of_each
 from support.inside import storage_of
+from support.refusals import refusing
 from warphash import MultiMap, TableFull
-from warphash.storage.groups import grouped_rows
+from warphash.runtime.devices import engine_for
+from warphash.storage.groups import grouped_rows, word_numbers
+from warphash.storage.groups.ways import FEWEST_SAMPLED, Way
 
 
 def filled(batches: int, keys: int) -> tuple[MultiMap[Any, Any], dict[int, list[int]]]:
@@ -24,10 +28,8 @@ def filled(batches: int, keys: int) -> tuple[MultiMap[Any, Any], dict[int, list[
 
 
 def agree(table: MultiMap[Any, Any], model: dict[int, list[int]]) -> None:
-    values, offsets = table.find_all(np.array(list(model)))
-    assert np.split(values, offsets[1:-1]) and [part.tolist() for part in np.split(values, offsets[1:-1])] == list(
-        model.values()
-    )
+    values, offsets = table.find_all(np.array([*model, -1]))
+    assert [part.tolist() for part in np.split(values, offsets[1:-1])] == [*model.values(), []]
     assert len(table) == sum(map(len, model.values()))
     table.check()
 
@@ -62,6 +64,30 @@ def test_erased_values_are_dropped() -> None:
     table.erase_all(np.arange(100, 1000))
     assert table.nbytes < before / 4
     agree(table, {key: values if key < 100 else [] for key, values in model.items()})
+
+
+@pytest.mark.parametrize("value", ["u4", "i8", "u2"])
+def test_values_that_are_grouped_by_the_parts_of_their_keys(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """In a first batch, and in one with known keys and new ones; refused memory leaves all pairs as they were."""
+    monkeypatch.setattr(word_numbers, "way_of", lambda *_: Way(2, 3))
+    random, model = np.random.default_rng(1), dict[int, list[int]]()
+    table: MultiMap[Any, Any] = MultiMap("i8", value, device="cpu", seed=1)
+    for first in (0, 3000):
+        keys = random.integers(first, first + 6000, 2 * FEWEST_SAMPLED) << 40
+        values = random.integers(0, 9999, len(keys)).astype(value)
+        after = {key: list(rows) for key, rows in model.items()}
+        for key, row in zip(keys.tolist(), values.tolist(), strict=True):
+            after.setdefault(key, []).append(row)
+        for refused in range(1, 200):
+            tried, is_in = table.copy(), False
+            with refusing(engine_for("cpu"), refused) as refusals, suppress(MemoryError):
+                tried.insert(keys, values)
+                is_in = True
+            agree(tried, after if is_in else model)
+            if not refusals.refused:
+                break
+        assert is_in and not refusals.refused and refused > 10
+        table, model = tried, after
 
 
 @pytest.mark.parametrize("device", one_of_each("cpu", "emulated"))

@@ -115,6 +115,37 @@ def test_all_ways_give_the_same_numbers(
     check("cpu", rows_of(keys_like(kind, 50_003), width))
 
 
+@pytest.mark.parametrize("way", [Way(1, 1), Way(3, 4), Way(5, 11)], ids=str)
+@pytest.mark.parametrize(("width", "row_bytes"), [(4, 4), (4, 8), (8, 4), (8, 8), (3, 4)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_grouped_by_the_parts_of_their_keys(
+    monkeypatch: pytest.MonkeyPatch, threads: int, way: Way, width: int, row_bytes: int, kind: str
+) -> None:
+    monkeypatch.setattr(word_numbers, "way_of", lambda *_: way)
+    n, engine = 50_003, engine_for("cpu")
+    keys, rows = rows_of(keys_like(kind, n), width), np.random.default_rng(1).permutation(n).astype(f"u{row_bytes}")
+    held, given, out = engine.from_host(keys), engine.from_host(rows), engine.allocate(row_bytes * n)
+    made = number(engine, held.ptr, width, n, counts=True, grouped=True)
+    offsets = engine.allocate(8 * made.size)
+    assert made.group_rows is not None and made.counts is not None
+    made.group_rows(given.ptr, row_bytes, out.ptr, offsets.ptr)
+    expected: dict[bytes, list[int]] = {}
+    for key, row in zip(map(bytes, keys), rows.tolist(), strict=True):
+        expected.setdefault(key, []).append(row)
+    begins = engine.to_host(offsets.ptr, np.uint64, made.size).tolist()
+    counts = engine.to_host(made.counts.ptr, np.uint32, made.size).tolist()
+    grouped = engine.to_host(out.ptr, rows.dtype, n).tolist()
+    assert [grouped[at : at + count] for at, count in zip(begins, counts, strict=True)] == list(expected.values())
+
+
+def test_rows_are_grouped_only_in_parts_and_if_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = engine_for("cpu")
+    held = engine.from_host(np.arange(50_000))
+    for way, grouped in ((Way(2), True), (Way(2, 3), False)):
+        monkeypatch.setattr(word_numbers, "way_of", lambda *_, way=way: way)
+        assert number(engine, held.ptr, 8, 50_000, counts=True, grouped=grouped).group_rows is None
+
+
 @pytest.mark.parametrize("dtype", ["i4", "u4", "i8", "u8"])
 @pytest.mark.parametrize("low", ["least", "zero", "greatest"])
 def test_keys_of_a_small_range(threads: int, dtype: str, low: str) -> None:

@@ -72,6 +72,14 @@ struct PartBatch : ChunkBatch {
   u64 tallies;    // u32 per element: of each key of a part, its elements, from where the part begins
 };
 
+// Rows of a batch that are brought to the parts of their keys, and then to their keys.
+struct GroupBatch : PartBatch {
+  u64 rows_brought;  // in the order of parts
+  u64 row_bytes;     // of a row: 4 or 8
+  u64 out_rows;      // those of a key together, in the order of the batch
+  u64 offsets;       // u64 per key: where its rows begin
+};
+
 // A part has a line in the memory of a thread that writes to it.
 constexpr int kMostPartBits = 11;
 

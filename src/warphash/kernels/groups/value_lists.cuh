@@ -9,8 +9,8 @@
 //   drop       erases all values of the group of each element
 //   relist     one segment for each group; writes ListTotals as link does
 //
-// Layout. A segment is a run of values in a row, wherever they lie. The values of a batch lie in the order of groups,
-// so the batch has one segment for each of its groups.
+// Layout. A segment is a run of values in a row, wherever they lie. The values of a batch lie group by group, so the batch
+// has one segment for each of its groups.
 //
 //   group    states  [ values: 32 | erased first values: 32 ]      ends  [ first segment: 32 | last segment: 32 ]
 //   segment  begins  [ address of its values: 64 ]                 links [ length: 32 | next segment: 32 ]
@@ -30,7 +30,7 @@
 //   3. Lookups write nothing that another element reads.
 // The end of a launch orders it before the next one.
 //
-// Why. A build writes values once, in the order of groups, and a lookup copies runs; a node for each pair would cost a line
+// Why. A build writes values once, group by group, and a lookup copies runs; a node for each pair would cost a line
 // for each. A batch that comes later touches its own groups alone. Lists of many short segments are made one segment each
 // again by `relist`, when this pays (storage/groups/grouped_rows.py).
 #pragma once

@@ -276,7 +276,7 @@ class GroupedRows:
         before, nbytes, new = self.lists, n * self.value_bytes, groups.new.size
         lists = with_room(engine, before, before.groups + new, before.segments + groups.size, nbytes, stream)
         to = lists.chunks[-1].ptr + lists.used
-        self._order_values(groups, n, batch.values, to, stream)
+        self._order_values(groups, n, batch.values, to, offsets.ptr, stream)
         self._state = _State(index, lists)  # which hold the same
         self.recovery.step = resting(GroupedRows._restore, self)
         if new:
@@ -298,10 +298,13 @@ class GroupedRows:
             engine.fill(batch.flags, Flag.CHANGED, n, stream)
         self._rebuild_if_due(stream)
 
-    def _order_values(self, groups: BatchGroups, n: int, values: int, to: int, stream: Any) -> None:
-        """Write the values of a batch in the order of its groups."""
+    def _order_values(self, groups: BatchGroups, n: int, values: int, to: int, offsets: int, stream: Any) -> None:
+        """Write the values of a batch group by group: in the order of the groups, or where ``offsets`` says then."""
         engine, width, places = self.engine, self.value_bytes, groups.places.ptr
         is_aligned = width in (4, 8) and values % width == 0
+        if is_aligned and groups.group_rows is not None:
+            groups.group_rows(values, width, to, offsets)
+            return
         if is_aligned and ordered_rows(engine, places, n, groups.size, values, width, to, stream):
             return
         order = ordered(engine, places, n, groups.size, stream)

@@ -9,7 +9,7 @@ from ...runtime.engine import Buffer, Engine
 from ...runtime.source import VALUE_LISTS
 from ..batch import Batch
 from ..rows import Rows
-from .numbering import number
+from .numbering import GroupRows, number
 from .table_numbers import NewKeys, Numbers, new_keys
 
 __all__ = ["MOST_GROUPS", "NUMBER_BYTES", "BatchGroups", "counted_up", "groups_of", "numbers_of", "taken"]
@@ -31,6 +31,8 @@ class BatchGroups(NamedTuple):
         order in which they first appear.
     places
         Which of these each element has, uint32[n].
+    group_rows
+        As `Numbered.group_rows`.
     """
 
     new: NewKeys
@@ -38,6 +40,7 @@ class BatchGroups(NamedTuple):
     groups: Buffer
     counts: Buffer
     places: Buffer
+    group_rows: GroupRows | None = None
 
 
 def numbers_of(index: Rows, groups: int, keys: int, n: int, stream: Any) -> tuple[Buffer, Buffer]:
@@ -63,11 +66,11 @@ def groups_of(index: Rows, batch: Batch, key_bytes: int) -> BatchGroups:
     numbers = engine.allocate(NUMBER_BYTES * n, stream)
     asked = Batch(batch.keys, 0, n, held=numbers.ptr, stream=stream)
     kind = Numbers(0, MOST_GROUPS - 1, key_bytes, NUMBER_BYTES)
-    new = new_keys(index, asked, kind, counts=True)
+    new = new_keys(index, asked, kind, grouped=True)
     if new.missing.n == n:  # so the batch has the new keys alone
         assert new.values is not None and new.which is not None
         assert new.numbered is not None and new.numbered.counts is not None
-        return BatchGroups(new, new.size, new.values, new.numbered.counts, new.which)
+        return BatchGroups(new, new.size, new.values, new.numbered.counts, new.which, new.numbered.group_rows)
     new.answer(asked, kind)
     places = engine.allocate(NUMBER_BYTES * n, stream)
     own = number(
@@ -78,11 +81,12 @@ def groups_of(index: Rows, batch: Batch, key_bytes: int) -> BatchGroups:
         numbers=places.ptr,
         number_bytes=NUMBER_BYTES,
         counts=True,
+        grouped=True,
         stream=stream,
     )
     assert own.counts is not None
     groups = taken(engine, numbers.ptr, NUMBER_BYTES, own.firsts, own.size, stream)
-    return BatchGroups(new, own.size, groups, own.counts, places)
+    return BatchGroups(new, own.size, groups, own.counts, places, own.group_rows)
 
 
 def taken(engine: Engine, rows: int, row_bytes: int, elements: Buffer, n: int, stream: Any) -> Buffer:

@@ -7,15 +7,24 @@ that keep the first element of each key (`row_numbers`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...runtime.abi import NumberBatch
 from ...runtime.engine import Buffer, Engine
 from . import row_numbers, word_numbers
 
-__all__ = ["Numbered", "number"]
+__all__ = ["GroupRows", "Numbered", "number"]
 
 _WORD_BYTES = 8
+
+
+GroupRows = Callable[[int, int, int, int], None]
+"""Brings rows of the elements of a batch to their keys: from an address, of so many bytes, 4 or 8, to another address.
+
+Those of each key lie together, in the order of the batch. Where they begin, counted in rows, goes to uint64[size] at
+the last address. To be called once, while the batch that was numbered has its memory. May raise `MemoryError`.
+"""
 
 
 class Numbered(NamedTuple):
@@ -29,11 +38,15 @@ class Numbered(NamedTuple):
         The element in which each key first appears, uint32[size], ascending. The buffer may be longer.
     counts
         How many elements each key has, uint32[size], if asked for. The buffer may be longer.
+    group_rows
+        Groups rows by the work that numbered the keys, whose memory it keeps. None if not asked for, or if that
+        would not pay.
     """
 
     size: int
     firsts: Buffer
     counts: Buffer | None
+    group_rows: GroupRows | None = None
 
 
 def number(
@@ -45,6 +58,7 @@ def number(
     numbers: int = 0,
     number_bytes: int = 8,
     counts: bool = False,
+    grouped: bool = False,
     stream: Any = None,
 ) -> Numbered:
     """Number the distinct keys of a batch densely, in the order of first appearance. Waits.
@@ -60,6 +74,8 @@ def number(
         Address of room for an integer of 4 or 8 bytes for each element: the number of its key. 0 if not asked for.
     counts
         Whether to count the elements of each key.
+    grouped
+        Whether rows of the elements are to be brought to their keys (`Numbered.group_rows`). Asks for counts, too.
 
     Raises
     ------
@@ -79,8 +95,7 @@ def number(
         firsts=firsts.ptr,
         counts=0 if counted is None else counted.ptr,
     )
-    if engine.lanes == 1 and width <= _WORD_BYTES:
-        size = word_numbers.number(engine, batch)
-    else:
-        size = row_numbers.number(engine, batch, stream)
-    return Numbered(size, firsts, counted)
+    if engine.lanes > 1 or width > _WORD_BYTES:
+        return Numbered(row_numbers.number(engine, batch, stream), firsts, counted)
+    size, group_rows = word_numbers.number(engine, batch)
+    return Numbered(size, firsts, counted, group_rows if grouped else None)

@@ -167,15 +167,15 @@ def number_keys(rows: Rows, batch: Batch, numbers: Numbers) -> None:
         raise TableFull(str(error), new.elements(batch.n, error.keys)) from error
 
 
-def new_keys(rows: Rows, batch: Batch, numbers: Numbers, *, counts: bool = False) -> NewKeys:
+def new_keys(rows: Rows, batch: Batch, numbers: Numbers, *, grouped: bool = False) -> NewKeys:
     """Write the numbers of known keys of a batch to ``batch.held``. The others are the caller's (`NewKeys`). Waits.
 
     Parameters
     ----------
     rows, batch, numbers
         As of `number_keys`. No batch is under way. The batch has at least one key.
-    counts
-        Whether to count the elements of the new keys.
+    grouped
+        Whether to count the elements of the new keys, and to keep what `Numbered.group_rows` needs.
 
     Raises
     ------
@@ -194,7 +194,8 @@ def new_keys(rows: Rows, batch: Batch, numbers: Numbers, *, counts: bool = False
         missing.n,
         numbers=which.ptr,
         number_bytes=4,
-        counts=counts,
+        counts=grouped,
+        grouped=grouped,
         stream=stream,
     )
     base = numbers.first + size

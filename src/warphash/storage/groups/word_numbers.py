@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
-from ...runtime.abi import REPORT_WORDS, UNPLACED_ELEMENTS, Chunks, NumberBatch, PartBatch, StoredRows, WordBatch
+from ...runtime.abi import (
+    REPORT_WORDS,
+    UNPLACED_ELEMENTS,
+    Chunks,
+    GroupBatch,
+    NumberBatch,
+    PartBatch,
+    StoredRows,
+    WordBatch,
+)
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import GROUPS, ROWS
 from ...settings import get_num_threads
@@ -19,8 +29,16 @@ from .ways import FEWEST_SAMPLED, Way, expected_in_part, may_be_places, sampled_
 __all__ = ["number"]
 
 
-def number(engine: Engine, batch: NumberBatch) -> int:
-    """Number the words of ``batch``, and return how many distinct ones there are."""
+def number(engine: Engine, batch: NumberBatch) -> tuple[int, Callable[[int, int, int, int], None] | None]:
+    """Number the words of ``batch``.
+
+    Returns
+    -------
+    size
+        How many distinct words there are.
+    group_rows
+        As `Numbered.group_rows`; None if the words were numbered otherwise than in parts.
+    """
     return _Numbering(engine, batch).run()
 
 
@@ -40,8 +58,8 @@ class _Numbering:
         self._given_up = ctypes.c_uint64.from_address(batch.report + UNPLACED_ELEMENTS)
         self._given_up.value = 0
 
-    def run(self) -> int:
-        """Number the words."""
+    def run(self) -> tuple[int, Callable[[int, int, int, int], None] | None]:
+        """Number the words. Results are those of `number`."""
         way = self._way()
         batch = self._batch
         chunks = cut(self._n, way.chunks)
@@ -50,7 +68,10 @@ class _Numbering:
             places_bytes = 4 * chunks.count * (batch.range + 1)
             batch.key_places = self._memory(places_bytes)
             self._engine.fill(batch.key_places, 0, places_bytes)
-        return self._in_parts(chunks, way.part_bits) if way.part_bits else self._in_chunks(chunks)
+        if not way.part_bits:
+            return self._in_chunks(chunks), None
+        size = self._in_parts(chunks, way.part_bits)
+        return size, partial(self._group_rows, chunks) if batch.counts else None
 
     # ---- what the batch is like
     def _widen(self) -> None:
@@ -84,15 +105,15 @@ class _Numbering:
         self._held.append(self._engine.allocate(max(1, nbytes)))
         return self._held[-1].ptr
 
-    def _launch(self, entry: str, chunks: Chunks, skipped: int = 0) -> None:
-        """Run a kernel over all elements but some at the front.
+    def _launch(self, entry: str, chunks: Chunks, skipped: int = 0, batch: PartBatch | None = None) -> None:
+        """Run a kernel over all elements but some at the front; of another batch than the words, if one is given.
 
         Raises
         ------
         MemoryError
             If a thread has found no memory for its table.
         """
-        self._program.run(entry, chunks, self._batch, self._n - skipped, None)
+        self._program.run(entry, chunks, self._batch if batch is None else batch, self._n - skipped, None)
         if self._given_up.value:
             raise MemoryError("the system refused the memory for a table of the distinct keys of a batch")
 
@@ -151,3 +172,14 @@ class _Numbering:
         if batch.numbers and count > 1:
             self._launch("renumber", chunks)
         return size
+
+    def _group_rows(self, chunks: Chunks, rows: int, row_bytes: int, out_rows: int, offsets: int) -> None:
+        """As `Numbered.group_rows`."""
+        batch, n = self._batch, self._n
+        brought = PartBatch()
+        ctypes.memmove(ctypes.addressof(brought), ctypes.addressof(batch), ctypes.sizeof(PartBatch))
+        brought.keys, brought.key_bytes, brought.brought = rows, row_bytes, self._memory(row_bytes * n)
+        self._launch("bring_to_parts", chunks, batch=brought)
+        grouped = GroupBatch(rows_brought=brought.brought, row_bytes=row_bytes, out_rows=out_rows, offsets=offsets)
+        ctypes.memmove(ctypes.addressof(grouped), ctypes.addressof(batch), ctypes.sizeof(PartBatch))
+        self._launch("group_parts", chunks, batch=grouped)

@@ -32,5 +32,6 @@ using OverParts = OverChunks<PartBatch, Of4, Of8>;
   WARPHASH_ENTRY(number_parts, warphash::NumberParts)                                                               \
   WARPHASH_ENTRY(replay, warphash::OverParts<warphash::Replay<warphash::u32>, warphash::Replay<warphash::u64>>)     \
   WARPHASH_ENTRY(count_keys, warphash::CountKeys)                                                                   \
+  WARPHASH_ENTRY(group_parts, warphash::GroupParts)                                                                 \
   WARPHASH_ENTRY(add_members, warphash::OverMembers<warphash::AddMember>)                                           \
   WARPHASH_ENTRY(mark_members, warphash::OverMembers<warphash::MarkMember>)

@@ -6,6 +6,7 @@
 //   number_parts    words of a part -> codes: numbers within the part, in the order of its elements
 //   replay          codes -> numbers in the order of the batch
 //   count_keys      counts of the codes of each part -> counts of the keys
+//   group_parts     rows that were brought to parts -> rows of each key together
 //
 // Layout. `brought` has the words of part 0, then those of part 1, and so on. Those of a part lie in the order of the batch,
 // chunk after chunk. The code of an element (u32) takes the place of its word: that of word k of a part's chunk is the k-th
@@ -25,10 +26,14 @@
 //      before. New keys take the next number of the chunk, whose first number is known from step 3. `map` has the number
 //      of each key: that of code k of a part is map[firsts_of[part] + k]. An element gets this place.
 //   5. renumber (groups/cpu/number.cuh): places go through `map`. With one chunk, replay has written numbers already.
+//   6. group_parts, if rows are to be grouped by their keys: bring_to_parts brings them as it brought the words, so row k of
+//      a part has code k. A part's keys have their rows in the order of codes, from where the part begins; so a thread
+//      writes to rows of one part at a time. The counts of the codes become the places of their next rows.
 // Nothing is atomic: the end of a launch orders one step before the next.
 //
 // Why. No row number travels with a word, and nothing is sorted: replay learns the order from the batch itself. With
-// 16-byte pairs of word and row number, the two passes over all elements would move twice the bytes.
+// 16-byte pairs of word and row number, the two passes over all elements would move twice the bytes. Rows are grouped part
+// by part because a part's rows stay in a cache, and the rows of all keys do not (docs/performance/groups.md).
 #pragma once
 #include "core/cpu/line_writer.cuh"
 #include "groups/cpu/lines.cuh"
@@ -41,6 +46,16 @@ template <class Word>
 WARPHASH_FN u32 part_of(const Chunks& c, const PartBatch& b, Word key) {
   return static_cast<u32>(mix(static_cast<u64>(key) ^ c.salt) >> (64 - b.part_bits));
 }
+
+// The elements of a part that are of one chunk: places in the order of parts.
+struct Stretch {
+  u64 first, behind;
+  WARPHASH_FN static Stretch of(const Chunks& c, const PartBatch& b, u64 chunk, u64 part) {
+    const u32* const places = pointer<const u32>(b.places_of) + (chunk << b.part_bits) + part;
+    return {*places, chunk + 1 < c.count ? places[parts_of(b)] : pointer<const u32>(b.begins)[part + 1]};
+  }
+  WARPHASH_FN u32* codes(const PartBatch& b) const { return pointer<u32>(b.brought + first * b.key_bytes); }
+};
 
 template <class Word>
 struct CountParts {
@@ -110,14 +125,12 @@ struct NumberParts {
   static bool number(NumberLines<Word>& table, const Chunks& c, const PartBatch& b, u64 part) {
     u32* const tally = b.tallies ? pointer<u32>(b.tallies) + pointer<const u32>(b.begins)[part] : nullptr;
     for (u64 chunk = 0; chunk < c.count; ++chunk) {
-      const u32* const places = pointer<const u32>(b.places_of) + (chunk << b.part_bits) + part;
-      const u64 first = *places,
-                behind = chunk + 1 < c.count ? places[parts_of(b)] : pointer<const u32>(b.begins)[part + 1];
-      const Word* const words = pointer<const Word>(b.brought) + first;
-      u32* const codes = pointer<u32>(b.brought + first * sizeof(Word));
+      const Stretch stretch = Stretch::of(c, b, chunk, part);
+      const Word* const words = pointer<const Word>(b.brought) + stretch.first;
+      u32* const codes = stretch.codes(b);
       pointer<u32>(b.seen)[(chunk << b.part_bits) + part] = table.size;
       const bool made = number_all<Word>(
-          table, 0, behind - first, [&](u64 i) { return words[i]; },
+          table, 0, stretch.behind - stretch.first, [&](u64 i) { return words[i]; },
           [&](u64 i, u32 code, bool is_new) {
             codes[i] = code;  // its word, and those before, were read
             if (tally) tally[code] = is_new ? 1 : tally[code] + 1;
@@ -196,6 +209,41 @@ struct CountKeys {
       const u32* const tally = pointer<const u32>(b.tallies) + begins[part];
       for (u32 k = 0; k < pointer<const u32>(b.distinct)[part]; ++k) pointer<u32>(b.counts)[numbers[k]] = tally[k];
     }
+  }
+};
+
+struct GroupParts {
+  using Table = Chunks;
+  using Batch = GroupBatch;
+  static constexpr bool kWalks = true;
+  static void run(const Chunks& c, const GroupBatch& b, u64 begin, u64 end) {
+    const u32* const begins = pointer<const u32>(b.begins);
+    for (u64 part = 0; part < parts_of(b); ++part) {
+      if (begins[part] < begin || begins[part] >= end) continue;
+      u32* const places = pointer<u32>(b.tallies) + begins[part];
+      set_places(b, part, begins[part], places);
+      for (u64 chunk = 0; chunk < c.count; ++chunk) {
+        const Stretch stretch = Stretch::of(c, b, chunk, part);
+        b.row_bytes == 8 ? put<u64>(b, stretch, places) : put<u32>(b, stretch, places);
+      }
+    }
+  }
+
+ private:
+  static void set_places(const GroupBatch& b, u64 part, u32 place, u32* tally) {
+    const u32* const numbers = pointer<const u32>(b.map) + pointer<const u32>(b.firsts_of)[part];
+    for (u32 k = 0; k < pointer<const u32>(b.distinct)[part]; ++k) {
+      const u32 elements = tally[k];
+      pointer<u64>(b.offsets)[numbers[k]] = tally[k] = place;
+      place += elements;
+    }
+  }
+  template <class Row>
+  static void put(const GroupBatch& b, const Stretch& stretch, u32* places) {
+    const u32* const codes = stretch.codes(b);
+    const Row* const rows = pointer<const Row>(b.rows_brought) + stretch.first;
+    Row* const out = pointer<Row>(b.out_rows);
+    for (u64 i = 0; i < stretch.behind - stretch.first; ++i) out[places[codes[i]]++] = rows[i];
   }
 };
 
