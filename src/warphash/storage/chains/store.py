@@ -461,7 +461,9 @@ class ChainSlots:
             if not progress:
                 raise TableFull(f"{missing:,} keys found no node; allow on_full='grow', or give a larger capacity")
         elif pool.can_grow:
-            pool.grow_by(max(pool.capacity, missing), stream)
+            pairs = counts.size + counts.tombstones + missing
+            spares = min(missing, self.engine.lanes)
+            pool.grow_by(policies.nodes_to_add(pool.capacity, pairs, self.array.pairs_per_node, spares), stream)
         else:
             keys = 2 * (counts.size + missing)
             self._replace(self._slots_for(keys), keys, Cause.NO_SLOT, stream, nodes=2 * pool.capacity)
