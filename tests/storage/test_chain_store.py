@@ -17,10 +17,14 @@ from support.engines import one_of_each
 from support.inside import parts_of, storage_of
 from support.refusals import refusing
 from support.types import Array
-from warphash import HashMap, MultiMap, TableFull
+from warphash import HashMap, MultiMap, Operation, TableFull
 from warphash.runtime.devices import engine_for
+from warphash.storage import policies
+from warphash.storage.chains import chain_array
 from warphash.storage.chains.chain_array import ChainArray
 from warphash.storage.chains.element_lists import ElementLists
+from warphash.storage.chains.node_pool import SlabPool
+from warphash.storage.chains.repeated_keys import RepeatedKeys
 from warphash.storage.policies import most_tombstones
 
 CHAINS = f"{Path(warphash.__file__).parent}/storage/chains/"
@@ -306,3 +310,205 @@ def test_the_cheaper_way_frees_erased_slots(kept: int, moves: bool) -> None:
         assert table.stats().rebuilds == moves and table.nbytes == memory
         assert pairs(table) == {key: (key,) for key in range(kept)}
         table.check()
+
+
+# ---- batches that run out of nodes
+Call = Callable[[Any, Array, Array], Any]
+
+BATCHES: dict[str, tuple[Any, Call]] = {
+    "MultiMap.insert": (MultiMap, lambda table, keys, values: table.insert(keys, values)),
+    "MultiMap.execute": (
+        MultiMap,
+        lambda table, keys, values: table.execute(np.full(len(keys), Operation.INSERT, "u1"), keys, values),
+    ),
+    "HashMap.assign": (HashMap, lambda table, keys, values: table.assign(keys, values)),
+    "HashMap.execute": (
+        HashMap,
+        lambda table, keys, values: table.execute(np.full(len(keys), Operation.ASSIGN, "u1"), keys, values),
+    ),
+}
+
+
+class Traffic:
+    """What calls copy between an engine and the host, and how often a call launches its batch."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+        self.copies: list[int] = []
+        self.rounds = 0
+        engine, launch = engine_for(device), ChainArray.launch
+        to_host, from_host, upload = engine.to_host, engine.from_host, engine.upload
+
+        def noted_to_host(ptr: int, dtype: Any, count: int, stream: Any = None) -> Any:
+            self.copies.append(np.dtype(dtype).itemsize * count)
+            return to_host(ptr, dtype, count, stream)
+
+        def noted_from_host(array: Array, stream: Any = None) -> Any:
+            self.copies.append(array.nbytes)
+            return from_host(array, stream)
+
+        def noted_upload(target: int, array: Array, stream: Any = None) -> None:
+            self.copies.append(array.nbytes)
+            upload(target, array, stream)
+
+        def noted_launch(array: ChainArray, entry: str, *given: Any, **named: Any) -> None:
+            self.rounds += entry in (*array.entries, "append_runs")
+            launch(array, entry, *given, **named)
+
+        monkeypatch.setattr(engine, "to_host", noted_to_host)
+        monkeypatch.setattr(engine, "from_host", noted_from_host)
+        monkeypatch.setattr(engine, "upload", noted_upload)
+        monkeypatch.setattr(ChainArray, "launch", noted_launch)
+
+    def of(self, call: Callable[[], Any], least: int) -> tuple[list[int], int]:
+        """The sizes of the copies of at least so many bytes in a call, ascending; and its rounds."""
+        self.copies.clear()
+        self.rounds = 0
+        call()
+        return sorted(nbytes for nbytes in self.copies if nbytes >= least), self.rounds
+
+
+def repeated(n: int, rng: np.random.Generator) -> Array:
+    """Most elements are of a hundredth as many keys, and the others of different keys."""
+    often = rng.integers(0, n // 100, n - n // 5)
+    return rng.permutation(np.concatenate([often, np.arange(4 * n, 4 * n + n // 5)])).astype("u4")
+
+
+def few_lists(kind: Any, design: str, device: str, n: int, nodes: int | None = None) -> Any:
+    """A table of some lists that stay as they are, with room for ``n`` keys, or with so few nodes at first."""
+
+    def with_nodes(engine: Any, blocks: int, super_blocks: int, units: int | None, *given: Any) -> SlabPool:
+        return SlabPool(engine, blocks, super_blocks or 1, nodes or units, *given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chain_array, "SlabPool", with_nodes)
+        return kind("u4", "u4", design=design, device=device, capacity=n, buckets=n // 100, rebucket=False, seed=3)
+
+
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated"))
+@pytest.mark.parametrize("design", list_designs())
+@pytest.mark.parametrize("batch", BATCHES)
+def test_elements_without_a_node_stay_on_the_device(
+    batch: str, design: str, device: str, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    """A batch of several rounds copies no more than one of a single round, except a few counts."""
+    n = 40_000 if device == "cpu" else 4000
+    kind, call = BATCHES[batch]
+    keys, values = repeated(n, rng), np.arange(n, dtype="u4")
+    model: dict[int, list[int]] = {}
+    for key, value in zip(keys.tolist(), values.tolist(), strict=True):
+        model.setdefault(key, []).append(value)
+    monkeypatch.setattr(policies, "nodes_to_hold", lambda n, lists: 0)  # or a pool grows ahead of a small batch
+    traffic = Traffic(monkeypatch, device)
+    copies, rounds = [], []
+    for nodes in (5, None):
+        table = few_lists(kind, design, device, 2 * n, nodes)
+        copied, launched = traffic.of(lambda table=table: call(table, keys, values), n)
+        copies.append(copied)
+        rounds.append(launched)
+        found = pairs(table)
+        if kind is MultiMap:
+            assert found == {key: tuple(sorted(of_key)) for key, of_key in model.items()}
+        else:
+            assert found.keys() == model.keys()
+            assert all(value in model[key] for key, (value,) in found.items())
+        table.check()
+    assert rounds[0] > 1 == rounds[1]
+    assert copies[0] == copies[1]
+
+
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated"))
+@pytest.mark.parametrize("design", list_designs())
+def test_runs_keep_their_order_over_several_rounds(
+    design: str, device: str, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    n = 20_000 if device == "cpu" else 3000
+    monkeypatch.setattr(policies, "nodes_to_hold", lambda n, lists: 0)
+    traffic, engine = Traffic(monkeypatch, device), engine_for(device)
+    table = few_lists(MultiMap, design, device, 2 * n, 5)
+    keys, values = np.sort(rng.integers(0, n // 50, n)).astype("u4"), np.arange(n, dtype="u4")
+    held = engine.from_host(keys), engine.from_host(values)
+    rows = RepeatedKeys(storage_of(table))
+    copied, rounds = traffic.of(lambda: rows.insert_runs(held[0].ptr, held[1].ptr, n, None), n)
+    assert rounds > 1 and not copied
+    found, offsets = table.find_all(np.unique(keys))
+    assert found.tolist() == values.tolist()
+    assert offsets.tolist() == [*np.searchsorted(keys, np.unique(keys)).tolist(), n]
+    table.check()
+
+
+FEW_NODES = {"slab": 3, "lock_free_chaining": 24}
+"""Enough for the pairs of `held_and_added` in ten lists, and too few for a batch of 1,000 pairs."""
+
+
+def held_and_added(batch: str, table: Any, keys: Array) -> tuple[Values, Values]:
+    """Insert some pairs; what the table holds now, and behind a batch of pairs ``(key, 3 * key)``."""
+    held = np.arange(0, 40, 2, dtype="u4")
+    table.insert(held, held)
+    before = {int(key): (int(key),) for key in held}
+    done = dict(before)
+    for key in keys.tolist():
+        done[key] = (*done.get(key, ()), 3 * key) if batch.startswith("MultiMap") else (3 * key,)
+    return before, {key: tuple(sorted(values)) for key, values in done.items()}
+
+
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated"))
+@pytest.mark.parametrize("design", list_designs())
+@pytest.mark.parametrize("batch", BATCHES)
+def test_refused_memory_behind_the_first_round_does_no_harm(
+    batch: str, design: str, device: str, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    """An update is taken back. Of a mixed batch, the error names the keys of what was not done."""
+    monkeypatch.setattr(policies, "nodes_to_hold", lambda n, lists: 0)
+    kind, call = BATCHES[batch]
+    keys = repeated(1000, rng)
+    raised = 0
+    for first in range(1, 40):
+        table = few_lists(kind, design, device, 1000, FEW_NODES[design])
+        before, done = held_and_added(batch, table, keys)
+        legal = [done]
+        with refusing(engine_for(device), first, once=False) as count:
+            try:
+                call(table, keys, 3 * keys)
+            except (MemoryError, TableFull) as error:
+                raised += 1
+                legal = [before]
+                if batch.endswith("execute") and isinstance(error, TableFull):
+                    legal = all_but(error.keys.tolist(), done, before, kind is MultiMap)
+        is_whole(table, *legal)
+        if not count.refused:
+            break
+    assert raised and not count.refused
+
+
+def all_but(missing: list[int], done: Values, before: Values, multi: bool) -> list[Values]:
+    """The tables that a mixed batch may leave, key by key, where an element of each of these keys found no node."""
+    left = {key: list(values) for key, values in done.items()}
+    for key in missing:
+        if multi:
+            left[key].remove(3 * key)
+        else:
+            left[key] = list(before.get(key, ()))
+    undone = {key: tuple(values) for key, values in left.items() if values}
+    return [undone] if multi else [undone, done]  # another element of the key may have found a node
+
+
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated"))
+@pytest.mark.parametrize("batch", ["MultiMap.insert", "HashMap.assign"])
+def test_an_interrupt_between_rounds_leaves_the_table_whole(
+    batch: str, device: str, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    monkeypatch.setattr(policies, "nodes_to_hold", lambda n, lists: 0)
+    kind, call = BATCHES[batch]
+    keys = repeated(1000, rng)
+    step = 61 if device == "emulated" else 5
+    number, hit, rounds = 1, True, 0
+    traffic = Traffic(monkeypatch, device)
+    while hit:
+        table = few_lists(kind, "slab", device, 1000, FEW_NODES["slab"])
+        before, done = held_and_added(batch, table, keys)
+        traffic.rounds = 0
+        hit, _ = interrupted(lambda table=table: call(table, keys, 3 * keys), number)
+        rounds = traffic.rounds
+        is_whole(table, *([before, done] if hit else [done]))
+        number += step
+    assert rounds > 1

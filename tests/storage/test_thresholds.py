@@ -133,6 +133,15 @@ SIZES: dict[str, tuple[Callable[..., Any], list[Decision]]] = {
         [((74, 100, 50, 100), True), ((75, 100, 50, 100), False)],
     ),
     "nodes_for_batch: elements, pairs per node": (policies.nodes_for_batch, [((100, 15), 106), ((0, 15), 0)]),
+    "nodes_to_add: capacity, pairs, pairs per node, spares": (
+        policies.nodes_to_add,
+        [
+            ((1024, 15 * 1024, 15, 0), 1024),
+            ((1024, 30 * 1024, 15, 0), 1152),
+            ((1024, 30 * 1024, 15, 9), 1161),
+            ((0, 1, 15, 0), 1),
+        ],
+    ),
     "nodes_to_hold: elements, lists": (
         policies.nodes_to_hold,
         [

@@ -391,9 +391,9 @@ class FingerprintBatch(Launch):
 
 
 class CountBatch(Launch):
-    """Counts to their sums; an element is a chunk of kChunk counts."""
+    """Counts or flags to their sums; an element is a chunk of kChunk of them."""
 
-    _fields_ = _words("counts length sums starts offsets")
+    _fields_ = _words("counts length sums starts offsets flags listed_flag list")
 
 
 # ---- strings/abi.cuh

@@ -14,6 +14,7 @@ __all__ = [
     "most_tombstones",
     "moves_instead_of_packing",
     "nodes_for_batch",
+    "nodes_to_add",
     "nodes_to_hold",
     "pool_nodes",
     "range_slots_for",
@@ -242,6 +243,22 @@ def nodes_for_batch(n: int, pairs_per_node: int) -> int:
     linked last may have come too late with a node of its own, which it keeps until it is done.
     """
     return n + n // pairs_per_node
+
+
+def nodes_to_add(capacity: int, pairs: int, pairs_per_node: int, spares: int) -> int:
+    """Nodes to add to a pool of ``capacity`` nodes that was exhausted; at least as many again.
+
+    Every node of a list but the last one is full. So ``pairs`` pairs, erased ones included, need no more nodes beside
+    the first ones than ceil(pairs / pairs per node), however the pairs are spread. A sixteenth is added, as in
+    `pool_nodes`.
+
+    Parameters
+    ----------
+    spares
+        Nodes that elements may hold besides while they are placed.
+    """
+    most = -(-pairs // pairs_per_node)
+    return max(capacity, most + most // 16 + spares - capacity)
 
 
 def nodes_to_hold(n: int, lists: int) -> int:

@@ -14,10 +14,10 @@ from ..runtime.engine import Buffer, Engine
 from ..runtime.memory import bytes_at
 from ..runtime.source import ROWS
 
-__all__ = ["count", "inverted", "offsets_of_counts", "select", "starts_of_counts", "starts_of_flags"]
+__all__ = ["count", "inverted", "numbers_of", "offsets_of_counts", "select", "starts_of_counts", "starts_of_flags"]
 
 CHUNK = 256
-"""Counts that one element of the kernels ``chunk_sums`` and ``offsets`` sums up (``kernels/rows/rows.cuh``)."""
+"""Counts, or flags, that one element of a kernel sums up or lists (``kernels/rows/rows.cuh``, kChunk)."""
 
 
 def count(engine: Engine, flags: Buffer, n: int, stream: Any = None) -> int:
@@ -57,6 +57,37 @@ def select(engine: Engine, rows: Buffer, width: int, n: int, flags: Buffer, stre
     return packed, selected
 
 
+def numbers_of(engine: Engine, flags: int, n: int, flag: Flag, stream: Any = None) -> tuple[Buffer, int]:
+    """Numbers of those of ``n`` elements that have a flag, ascending: uint32; and how many they are. Waits.
+
+    Parameters
+    ----------
+    flags
+        Address of the elements' flags, a byte each.
+    n
+        Elements, at least one.
+    """
+    if engine.lanes == 1:
+        return _numbers_on_host(engine, flags, n, flag)
+    chunks = -(-n // CHUNK)
+    sums = engine.allocate(8 * chunks, stream)
+    batch = CountBatch(n=chunks, length=n, sums=sums.ptr, flags=flags, listed_flag=flag)
+    engine.program(ROWS).run("flag_sums", StoredRows(), batch, chunks, stream)
+    begins, total = _starts_of_sums(engine, sums, chunks, stream)
+    numbers = engine.allocate(4 * max(1, total), stream)
+    batch.starts, batch.list = begins.ptr, numbers.ptr
+    engine.program(ROWS).run("list_chunks", StoredRows(), batch, chunks if total else 0, stream)
+    return numbers, total
+
+
+def _numbers_on_host(engine: Engine, flags: int, n: int, flag: Flag) -> tuple[Buffer, int]:
+    """As `numbers_of`, by NumPy: of 2 M flags, of which 0.6 M are listed, it takes 1.7 ms, and the kernels 6.2."""
+    places = np.flatnonzero(bytes_at(flags, n) == flag)
+    numbers = engine.allocate(4 * max(1, len(places)))
+    bytes_at(numbers.ptr, 4 * len(places)).view(np.uint32)[:] = places
+    return numbers, len(places)
+
+
 def starts_of_flags(engine: Engine, flags: Buffer, n: int, stream: Any = None) -> tuple[Buffer, int]:
     """How many of ``n`` flags before each of them are set, uint64[n]; and how many of all. Waits."""
     if engine.lanes == 1:
@@ -76,18 +107,21 @@ def _starts_on_host(engine: Engine, flags: Buffer, n: int) -> tuple[Buffer, int]
 
 def starts_of_counts(engine: Engine, counts: Buffer, n: int, stream: Any) -> tuple[Buffer, int]:
     """The sum of the counts before each of them, uint64[n]; and the sum of all."""
-    sums = _chunk_sums(engine, counts, n, stream)
     chunks = -(-n // CHUNK)
-    if chunks == 1:
-        total = int(engine.to_host(sums.ptr, np.uint64, 1, stream)[0])
-        engine.fill(sums.ptr, 0, 8, stream)
-        begins = sums
-    else:
-        begins, total = starts_of_counts(engine, _narrowed(engine, sums, chunks, stream), chunks, stream)
+    begins, total = _starts_of_sums(engine, _chunk_sums(engine, counts, n, stream), chunks, stream)
     starts = engine.allocate(8 * n, stream)
     batch = CountBatch(n=chunks, counts=counts.ptr, length=n, starts=begins.ptr, offsets=starts.ptr)
     engine.program(ROWS).run("offsets", StoredRows(), batch, chunks, stream)
     return starts, total
+
+
+def _starts_of_sums(engine: Engine, sums: Buffer, chunks: int, stream: Any) -> tuple[Buffer, int]:
+    """The sum of the chunks before each of them, uint64, perhaps in place of ``sums``; and the sum of all."""
+    if chunks > 1:
+        return starts_of_counts(engine, _narrowed(engine, sums, chunks, stream), chunks, stream)
+    total = int(engine.to_host(sums.ptr, np.uint64, 1, stream)[0])
+    engine.fill(sums.ptr, 0, 8, stream)
+    return sums, total
 
 
 def offsets_of_counts(engine: Engine, counts: int, n: int, out: int, stream: Any) -> int:

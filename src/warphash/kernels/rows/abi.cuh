@@ -58,13 +58,16 @@ struct FingerprintBatch : Launch {
   u64 registers;     // sketch: 2^kSketchBits of u32
 };
 
-// Counts to their sums; an element is a chunk of kChunk counts.
+// Counts or flags to their sums; an element is a chunk of kChunk of them.
 struct CountBatch : Launch {
-  u64 counts;   // u32 array
-  u64 length;   // of the array
-  u64 sums;     // u64 per chunk: of its counts
-  u64 starts;   // u64 per chunk: the sum of all counts before it
-  u64 offsets;  // u64 per count: the sum of all counts before it
+  u64 counts;       // u32 array
+  u64 length;       // of the array
+  u64 sums;         // u64 per chunk: of its counts
+  u64 starts;       // u64 per chunk: the sum of all counts before it
+  u64 offsets;      // u64 per count: the sum of all counts before it
+  u64 flags;        // flag_sums, list_chunks: u8 array of so many flags
+  u64 listed_flag;  // of the elements that are counted, and listed
+  u64 list;         // list_chunks: u32 array
 };
 
 }  // namespace warphash

@@ -19,6 +19,8 @@
 //   free_rows    pushes the rows of erased keys on the free list
 //   chunk_sums   counts (u32, `length` of them) -> their sum over each chunk (u64)
 //   offsets      counts, and where each chunk begins -> where each count begins (u64)
+//   flag_sums    flags (u8, `length` of them) -> how many of each chunk are `listed_flag` (u64)
+//   list_chunks  the numbers of these elements (u32), ascending, from where each chunk begins
 //
 // Layout. The caller's rows are packed, `row_bytes` each. Stored rows lie behind each other, `stored_bytes` each.
 // `numbers` has a word of 64 bits for each element:
@@ -383,6 +385,26 @@ struct Offsets : Straight<StoredRows, CountBatch> {
   }
 };
 
+struct FlagSums : Straight<StoredRows, CountBatch> {
+  WARPHASH_FN static bool start(const StoredRows&, const CountBatch& b, u64 i, State&) {
+    const u8* flags = reinterpret_cast<const u8*>(b.flags);
+    u64 sum = 0;
+    for (u64 j = i * kChunk; j < (i + 1) * kChunk && j < b.length; ++j) sum += flags[j] == b.listed_flag;
+    reinterpret_cast<u64*>(b.sums)[i] = sum;
+    return false;
+  }
+};
+
+struct ListChunks : Straight<StoredRows, CountBatch> {
+  WARPHASH_FN static bool start(const StoredRows&, const CountBatch& b, u64 i, State&) {
+    const u8* flags = reinterpret_cast<const u8*>(b.flags);
+    u32* out = reinterpret_cast<u32*>(b.list) + reinterpret_cast<const u64*>(b.starts)[i];
+    for (u64 j = i * kChunk; j < (i + 1) * kChunk && j < b.length; ++j)
+      if (flags[j] == b.listed_flag) *out++ = static_cast<u32>(j);
+    return false;
+  }
+};
+
 }  // namespace warphash
 
 #define WARPHASH_PLAIN_ENTRIES                        \
@@ -403,4 +425,6 @@ struct Offsets : Straight<StoredRows, CountBatch> {
   WARPHASH_ENTRY(merge, warphash::Merge)              \
   WARPHASH_ENTRY(free_rows, warphash::FreeRows)       \
   WARPHASH_ENTRY(chunk_sums, warphash::ChunkSums)     \
-  WARPHASH_ENTRY(offsets, warphash::Offsets)
+  WARPHASH_ENTRY(offsets, warphash::Offsets)          \
+  WARPHASH_ENTRY(flag_sums, warphash::FlagSums)       \
+  WARPHASH_ENTRY(list_chunks, warphash::ListChunks)

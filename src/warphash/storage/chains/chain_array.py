@@ -15,13 +15,13 @@ import numpy as np
 
 from ...runtime.abi import WINNERS, ChainBatch, ChainTable, Op
 from .. import policies
-from ..elements import DeviceList, Elements
+from ..elements import DeviceList
 from ..hash_constants import MAX_BUCKETS, buckets_for, draw_constants
-from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
+from ..lookup import NO_FIELDS
 from ..scratch import Outcome, ReportBuffer, zeroed_report
 from ..slots import MemoryUse, TableKind
 from ..snapshots import Snapshot
-from .element_lists import ElementLists, Piece
+from .element_lists import Chosen, ElementLists, FlaggedElements, Piece, all_pieces
 from .ledger import Ledger
 from .node_pool import BLOCK_UNITS, MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
 
@@ -221,7 +221,7 @@ class ChainArray:
     def find_all(self, keys: int, n: int, offsets: int, values: int, stream: Any = None) -> None:
         """Values of each key, from its offset (uint64, n + 1 of them) to the next."""
         width = self.spec.word_bytes
-        for at, count, *_ in _pieces(n):
+        for at, count, *_ in all_pieces(n):
             batch = ChainBatch(n=count, keys=keys + at * width, offsets=offsets + 8 * at, out_values=values)
             self.program.run("find_all", self.table, batch, count, stream)
 
@@ -248,7 +248,7 @@ class ChainArray:
         """Place all pairs of other chains, those of one key in their order."""
         self.pool.lend(self.pool.capacity)
         report = self._report.reset(stream)
-        for at, count, *_ in _pieces(other.lists):
+        for at, count, *_ in all_pieces(other.lists):
             batch = ChainBatch(
                 n=count,
                 source_nodes=other._memory.ptr + at * self._node_bytes,
@@ -273,7 +273,7 @@ class ChainArray:
 
     # ---- operations on the elements of a batch, not waited for
     def reserve_lists(self, stream: Any = None) -> None:
-        """Make sure that a `launch` of some elements needs no memory."""
+        """Make sure that a `launch` of elements that the host lists needs no memory."""
         self._lists.reserve(stream)
 
     def launch(
@@ -291,7 +291,7 @@ class ChainArray:
         op: Op = Op.KEEP,
         kind: int = 0,
         count_probes: bool = False,
-        which: Elements = None,
+        which: Chosen = None,
         stream: Any = None,
     ) -> None:
         """Run kernel ``entry`` over ``n`` elements, or those of ``which``, and count in the ledger.
@@ -328,9 +328,11 @@ class ChainArray:
         if entry not in (self.entries.insert, "append_runs"):
             self._erased_behind_tails = True
 
-    def _pieces_of(self, n: int, which: Elements, stream: Any) -> Iterable[Piece]:
+    def _pieces_of(self, n: int, which: Chosen, stream: Any) -> Iterable[Piece]:
         if which is None:
-            return _pieces(n)
+            return all_pieces(n)
+        if isinstance(which, FlaggedElements):
+            return which.pieces
         if isinstance(which, DeviceList):
             return (Piece(0, n, which.indices, which.report + WINNERS),)
         return self._lists.pieces(which, stream)
@@ -338,7 +340,7 @@ class ChainArray:
     def _run_over_lists(
         self, entry: str, batch: ChainBatch, stream: Any, first: int = 0, lists: int | None = None
     ) -> None:
-        for at, count, *_ in _pieces(self.lists if lists is None else lists):
+        for at, count, *_ in all_pieces(self.lists if lists is None else lists):
             batch.n, batch.first_list = count, first + at
             self.program.run(entry, self.table, batch, count, stream)
 
@@ -347,10 +349,3 @@ def _entries(repeats: bool, reuses: bool) -> Entries:
     if reuses:
         return Entries("append_reusing", "execute_reusing")
     return Entries("append", "execute_pairs") if repeats else Entries("place", "execute")
-
-
-def _pieces(n: int) -> Iterable[Piece]:
-    """The launches of a batch of ``n`` elements."""
-    if n <= LAUNCH_ELEMENTS:
-        return (Piece(0, n),)
-    return (Piece(at, min(LAUNCH_ELEMENTS, n - at)) for at in range(0, n, LAUNCH_ELEMENTS))

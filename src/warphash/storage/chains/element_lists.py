@@ -1,18 +1,21 @@
-"""Lists of elements, for kernels that process some elements of a batch."""
+"""Launches over the elements of a batch: all of them, those that the host lists, or those that have a flag."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ...runtime.abi import Flag
 from ...runtime.engine import Buffer, Engine
+from ..elements import Elements
 from ..lookup import LAUNCH_ELEMENTS
+from ..selection import numbers_of
 
-__all__ = ["ElementLists", "Piece"]
+__all__ = ["Chosen", "ElementLists", "FlaggedElements", "Piece", "all_pieces", "flagged_elements"]
 
 _KEPT_BYTES = 64 << 10
 """A list of 16,000 elements: long enough that its launch takes longer than the copy of the list."""
@@ -31,7 +34,8 @@ class Piece(NamedTuple):
     elements
         How many.
     indices, length
-        Addresses of the list and of its length; 0 for all elements in order.
+        Addresses of the list and of its length. 0 without a list: all elements, in order. 0 for the length of a list of
+        so many elements.
     """
 
     first: int
@@ -40,8 +44,46 @@ class Piece(NamedTuple):
     length: int = 0
 
 
+class FlaggedElements(NamedTuple):
+    """Elements of a batch that were listed on the device by their flags: their launches, and the lists."""
+
+    pieces: list[Piece]
+    lists: list[Buffer]
+
+
+Chosen = Elements | FlaggedElements
+"""Elements of a batch to take part; all of them if None."""
+
+
+def all_pieces(n: int) -> Iterable[Piece]:
+    """The launches of a batch of ``n`` elements."""
+    if n <= LAUNCH_ELEMENTS:
+        return (Piece(0, n),)
+    return (Piece(at, min(LAUNCH_ELEMENTS, n - at)) for at in range(0, n, LAUNCH_ELEMENTS))
+
+
+def flagged_elements(engine: Engine, flags: int, n: int, flag: Flag, stream: Any = None) -> FlaggedElements:
+    """List those of ``n`` elements that have a flag, ascending; ``flags`` is the address of their bytes. Waits.
+
+    Raises
+    ------
+    MemoryError
+        If there is no memory for the lists: 4 bytes for each listed element.
+    """
+    chosen = FlaggedElements([], [])
+    for at, elements, *_ in all_pieces(n):
+        numbers, count = numbers_of(engine, flags + at, elements, flag, stream)
+        if count:
+            chosen.pieces.append(Piece(at, count, numbers.ptr))
+            chosen.lists.append(numbers)
+    return chosen
+
+
 class ElementLists:
-    """Device memory for one list at a time. The memory is there before a batch begins, so that a retry cannot fail."""
+    """Device memory for one list at a time of elements that the host lists.
+
+    The memory is there before a batch begins, so that an undo cannot fail.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

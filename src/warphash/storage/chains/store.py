@@ -2,7 +2,8 @@
 
 A batch fails for one reason only: the pool has no node for the end of a chain. A batch for which nodes surely suffice
 is launched, and nobody waits for it: what it adds and erases is in the array's ledger. Any other batch is waited for.
-Its elements that found no node are launched again after the chains are packed, with a larger pool, or on more chains.
+Its elements that found no node are listed on the device, and launched again after the chains are packed, with a larger
+pool, or on more chains.
 
 **Transactions.** A kernel runs to its end, whatever becomes of the call that launched it, and counts in the ledger. So
 after one launch the table is whole, and an interruption leaves nothing to do. What takes several steps:
@@ -42,6 +43,7 @@ from ..shielded import shielded
 from ..slots import MemoryUse, Recovery, StoreOptions, TableKind
 from ..snapshots import Snapshot
 from .chain_array import ChainArray
+from .element_lists import Chosen, flagged_elements
 
 __all__ = ["ChainSlots"]
 
@@ -255,7 +257,7 @@ class ChainSlots:
             return
         self._grow_ahead(batch)
 
-        def launch(which: Elements = None) -> None:
+        def launch(which: Chosen = None) -> None:
             self.array.launch(
                 "append_runs" if runs else self.array.entries.insert,
                 n,
@@ -285,7 +287,7 @@ class ChainSlots:
         self._upkeep_if_due(False, stream)
 
     def _complete_or_undo(
-        self, n: int, launch: Callable[[Elements], None], flags: int, undo: Callable[[Any], None], stream: Any
+        self, n: int, launch: Callable[[Chosen], None], flags: int, undo: Callable[[Any], None], stream: Any
     ) -> None:
         """Launch a batch until it is done. If nodes are missing, the table is as it was when this raises."""
         try:
@@ -308,15 +310,13 @@ class ChainSlots:
         Raises
         ------
         TableFull
-            If there is no node for some keys. All other operations are done; ``keys`` are the numbers of the elements
-            that are not.
-        MemoryError
-            If there is no memory. Nothing is done.
+            If there is no node for some keys, or no memory. All other operations are done; ``keys`` are the numbers of
+            the elements that are not.
         """
         self.recovery.run(self.engine, stream)
         n = batch.n
 
-        def launch(which: Elements = None) -> None:
+        def launch(which: Chosen = None) -> None:
             self.array.launch(
                 self.array.entries.execute,
                 n,
@@ -333,7 +333,6 @@ class ChainSlots:
         if self._has_room_for(n, stream):
             self._launch_inserts(launch, n, n, stream)
             return
-        self.array.reserve_lists(stream)
         try:
             self._complete(n, launch, batch.flags, stream)
         except TableFull as error:
@@ -369,7 +368,7 @@ class ChainSlots:
         self._ask_for_nodes(inserts, stream)
         self._upkeep_if_due(erases > 0, stream)
 
-    def _complete(self, n: int, launch: Callable[[Elements], None], flags: int, stream: Any) -> None:
+    def _complete(self, n: int, launch: Callable[[Chosen], None], flags: int, stream: Any) -> None:
         """Launch a batch until all its elements have found room.
 
         Raises
@@ -377,22 +376,25 @@ class ChainSlots:
         TableFull
             If some have not: its ``keys``. Others may have.
         """
-        which: npt.NDArray[np.int64] | None = None
-        while n:
+        which: Chosen = None
+        missing = n
+        while missing:
             array = self.array
             before = array.ledger.read(stream)
-            array.pool.lend(n if which is None else len(which))
+            array.pool.lend(missing)
             launch(which)
             self._ask_for_nodes(n, stream)
             after = array.ledger.read(stream)
-            if after.unplaced == before.unplaced:
+            missing = after.unplaced - before.unplaced
+            if not missing:
                 return
-            which = np.flatnonzero(self.engine.to_host(flags, np.uint8, n, stream) == Flag.UNPLACED)
             try:
-                self._find_nodes(which, after.changed > before.changed, stream)
+                which = flagged_elements(self.engine, flags, n, Flag.UNPLACED, stream)
+                self._find_nodes(missing, after.changed > before.changed, stream)
             except (TableFull, MemoryError) as error:
                 self.array.pool.reopen(stream)  # some kept a node that others looked for in vain
-                raise TableFull(str(error), which) from error
+                unplaced = np.flatnonzero(self.engine.to_host(flags, np.uint8, n, stream) == Flag.UNPLACED)
+                raise TableFull(str(error), unplaced) from error
 
     def clear(self, stream: Any = None) -> None:
         """As `Slots.clear`."""
@@ -440,8 +442,8 @@ class ChainSlots:
         self.state = _State(array, before)
 
     # ---- nodes
-    def _find_nodes(self, missing: npt.NDArray[np.int64], progress: bool, stream: Any) -> None:
-        """Nodes for elements that found none.
+    def _find_nodes(self, missing: int, progress: bool, stream: Any) -> None:
+        """Nodes for so many elements that found none.
 
         Raises
         ------
@@ -457,11 +459,13 @@ class ChainSlots:
             # keys are added, there may be room for the others too.
             pool.reopen(stream)
             if not progress:
-                raise TableFull(f"{len(missing):,} keys found no node; allow on_full='grow', or give a larger capacity")
+                raise TableFull(f"{missing:,} keys found no node; allow on_full='grow', or give a larger capacity")
         elif pool.can_grow:
-            pool.grow_by(max(pool.capacity, len(missing)), stream)
+            pairs = counts.size + counts.tombstones + missing
+            spares = min(missing, self.engine.lanes)
+            pool.grow_by(policies.nodes_to_add(pool.capacity, pairs, self.array.pairs_per_node, spares), stream)
         else:
-            keys = 2 * (counts.size + len(missing))
+            keys = 2 * (counts.size + missing)
             self._replace(self._slots_for(keys), keys, Cause.NO_SLOT, stream, nodes=2 * pool.capacity)
 
     def _has_room_for(self, n: int, stream: Any) -> bool:
