@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import Any, Protocol, Self
 
 import numpy as np
 
-from ..errors import ParameterError
+from ..errors import CorruptFile, DtypeError, ParameterError
+from . import index_file
 from .elements import elements_of
+from .items import Items
 from .known import KnownItems
 from .numbered import Int64s, number_items, stable_order
 
 __all__ = ["Index"]
+
+
+class _Keys(Protocol):
+    """The keys of an index: elements of a caller's, or keys of a file."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def items(self) -> Items:
+        """What is compared."""
+
+    def taken(self, positions: Int64s) -> Any:
+        """The keys at some positions."""
 
 
 class Index:
@@ -19,6 +35,8 @@ class Index:
 
     Nulls equal each other, and so do NaN, and NaT. Keys of another type are compared by their values. The keys are
     copied, so an array that changes later changes nothing here. Several threads may look keys up at one time.
+    An index can be saved to a file and pickled; `copy.copy` and `copy.deepcopy` return the index itself, which never
+    changes.
 
     Parameters
     ----------
@@ -46,11 +64,15 @@ class Index:
 
     def __init__(self, keys: Any) -> None:
         given = elements_of(keys)
-        self._elements = elements_of(given.taken(np.arange(len(given))))
-        items = self._elements.items
+        self._build(elements_of(given.taken(np.arange(len(given)))))
+
+    def _build(self, keys: _Keys) -> None:
+        """Number some keys, and make what they are looked up in."""
+        self._elements = keys
+        items = keys.items
         numbers = number_items(items, codes=True, counts=True)
         firsts = numbers.firsts
-        self.is_unique = len(firsts) == len(self._elements)
+        self.is_unique = len(firsts) == len(keys)
         """Whether no key repeats."""
         if not self.is_unique:  # positions, those of one key together
             self._positions = stable_order(numbers.code_of_each)
@@ -58,6 +80,76 @@ class Index:
             valid = None if items.valid is None else items.valid[firsts]
             items = items._replace(array=items.array[firsts], valid=valid)
         self._known = KnownItems(items, np.arange(len(firsts)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the keys to a file, which replaces an older one only when it is complete and on disk.
+
+        The mode and the owner of the older file stay. If ``path`` is a link, the file that it leads to is replaced.
+
+        Raises
+        ------
+        PathError
+            If ``path`` is a folder or a device, or its folder is missing or takes no file.
+        DtypeError
+            If no file can name the type of the keys.
+        DeviceError
+            For keys on a GPU.
+        MemoryError
+            If there is no room.
+
+        Notes
+        -----
+        O(n) for n keys. The file holds the keys alone: see `load`.
+        """
+        index_file.write(path, lambda: self._elements.items)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read an index that `save` wrote.
+
+        All answers are those of the saved index. The library of the keys is not in the file: `keys` returns an array
+        of NumPy of the type of the keys. That is an array of objects for strings or bytes of any length, for decimal
+        numbers, for rows, and for keys of which some are nulls, which are None. Categories, names, labels and time
+        zones of columns are not in the file.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        CorruptFile
+            If the file is truncated, altered, or no saved index of this version.
+        MemoryError
+            If there is no room.
+
+        Notes
+        -----
+        O(n) for n keys, which are numbered again. Reading runs no code of the file.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile, warphash
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "words")
+        ...     warphash.Index(["to", "be", None]).save(path)
+        ...     index = warphash.Index.load(path)
+        >>> index.get_indexer(["be", None, "or"])
+        array([ 1,  2, -1])
+        """
+        index = cls.__new__(cls)
+        try:
+            index._build(index_file.read(path))
+        except DtypeError as error:
+            raise CorruptFile(f"{os.fspath(path)} holds no Index: {error}") from None
+        return index
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.keys(),)
+
+    def __copy__(self) -> Self:
+        return self  # nothing changes an index
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
 
     def __len__(self) -> int:
         return len(self._elements)
