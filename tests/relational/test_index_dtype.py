@@ -48,6 +48,19 @@ def test_factorize(kind: Kind, nulls: Any, data: st.DataObject) -> None:
     assert shown(items_of(uniques)) == shown(items_of(others))
 
 
+@kinds
+@few
+@given(data=st.data())
+def test_index(kind: Kind, data: st.DataObject) -> None:
+    index, sought = (kind.make(data.draw(lists_of(kind))) for _ in range(2))
+    known = warphash.Index(index)
+    (narrow, missing), (wide, _) = (known.get_indexer_non_unique(sought, index_dtype=name) for name in ("int32", None))
+    assert_narrow(narrow, wide)
+    assert np.asarray(missing).dtype == np.int64
+    if known.is_unique:
+        assert_narrow(known.get_indexer(sought, index_dtype="int32"), known.get_indexer(sought))
+
+
 @pytest.mark.parametrize("distinct", [10, 5_000, 100_000])
 def test_many_elements(distinct: int) -> None:
     """More than one way of the kernels, in rows of each."""
@@ -75,7 +88,8 @@ def test_no_elements() -> None:
 
 @pytest.mark.parametrize("index_dtype", ["uint32", "int16", "number", 7, np.float64])
 def test_other_types_are_refused(index_dtype: Any) -> None:
-    for verb in (warphash.unique, warphash.factorize):
+    index = warphash.Index([1, 2])
+    for verb in (warphash.unique, warphash.factorize, index.get_indexer, index.get_indexer_non_unique):
         with pytest.raises(warphash.ParameterError, match="'int32' or 'int64'"):
             verb([1, 2], index_dtype=index_dtype)
 

@@ -12,7 +12,7 @@ from . import index_file
 from .elements import elements_of
 from .items import Items
 from .known import KnownItems
-from .numbered import Int64s, number_items, stable_order
+from .numbered import Indices, Int64s, index_type, narrowest_index_type, number_items, stable_order
 
 __all__ = ["Index"]
 
@@ -70,16 +70,17 @@ class Index:
         """Number some keys, and make what they are looked up in."""
         self._elements = keys
         items = keys.items
-        numbers = number_items(items, codes=True, counts=True)
+        dtype = narrowest_index_type(len(keys))  # a table with codes of 4 bytes is smaller and faster
+        numbers = number_items(items, codes=True, counts=True, dtype=dtype)
         firsts = numbers.firsts
         self.is_unique = len(firsts) == len(keys)
         """Whether no key repeats."""
         if not self.is_unique:  # positions, those of one key together
-            self._positions = stable_order(numbers.code_of_each)
-            self._offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(numbers.count_of_each)))
+            self._positions: Indices = stable_order(numbers.code_of_each).astype(dtype, copy=False)
+            self._offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(numbers.count_of_each, dtype=np.int64)))
             valid = None if items.valid is None else items.valid[firsts]
             items = items._replace(array=items.array[firsts], valid=valid)
-        self._known = KnownItems(items, np.arange(len(firsts)))
+        self._known = KnownItems(items, np.arange(len(firsts), dtype=dtype))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the keys to a file, which replaces an older one only when it is complete and on disk.
@@ -161,23 +162,25 @@ class Index:
         """The keys, in their order: a copy, in the library that they were given in. O(n)."""
         return self._elements.taken(np.arange(len(self)))
 
-    def get_indexer(self, q: Any) -> Any:
+    def get_indexer(self, q: Any, *, index_dtype: Any = None) -> Any:
         """Find the position of each of some keys.
 
         Parameters
         ----------
         q
             As ``x`` of `unique`.
+        index_dtype
+            Of positions: ``"int64"``, the default, or ``"int32"``, which takes half the memory.
 
         Returns
         -------
         positions
-            int64, in the library and the shape of ``q``; -1 for a key that is not there.
+            Of type ``index_dtype``, in the library and the shape of ``q``; -1 for a key that is not there.
 
         Raises
         ------
         ParameterError
-            If keys of the index repeat.
+            If keys of the index repeat; or for int32, if it has more than 2^31 - 1 keys.
         DtypeError, DeviceError, ShapeError, MemoryError
             As of the class.
 
@@ -190,25 +193,30 @@ class Index:
                 f"get_indexer takes an index whose keys differ, and of {len(self):,} keys some repeat: "
                 "call get_indexer_non_unique"
             )
-        elements = elements_of(q)
-        return elements.for_each(self._known.codes_of(elements.items))
+        elements, dtype = elements_of(q), index_type(index_dtype, len(self))
+        return elements.for_each(self._known.codes_of(elements.items).astype(dtype, copy=False))
 
-    def get_indexer_non_unique(self, q: Any) -> tuple[Any, Any]:
+    def get_indexer_non_unique(self, q: Any, *, index_dtype: Any = None) -> tuple[Any, Any]:
         """Find all positions of each of some keys.
 
         Parameters
         ----------
         q
             As ``x`` of `unique`.
+        index_dtype
+            Of positions: as of `get_indexer`.
 
         Returns
         -------
         positions, missing
-            int64, in the library of ``q``. ``positions`` has those of the first key in ascending order, then those of
-            the next, and -1 for a key that is not there. ``missing`` says which keys of ``q`` are not there.
+            Of types ``index_dtype`` and int64, in the library of ``q``. ``positions`` has those of the first key in
+            ascending order, then those of the next, and -1 for a key that is not there. ``missing`` says which keys of
+            ``q`` are not there.
 
         Raises
         ------
+        ParameterError
+            For int32, if the index has more than 2^31 - 1 keys.
         DtypeError, DeviceError, ShapeError, MemoryError
             As of the class.
 
@@ -216,12 +224,12 @@ class Index:
         -----
         O(n + p) for n keys of ``q`` and p positions.
         """
-        elements = elements_of(q)
+        elements, dtype = elements_of(q), index_type(index_dtype, len(self))
         codes = self._known.codes_of(elements.items)
         missing = np.flatnonzero(codes < 0)
-        return elements.apart(self._positions_of(codes)), elements.apart(missing)
+        return elements.apart(self._positions_of(codes).astype(dtype, copy=False)), elements.apart(missing)
 
-    def _positions_of(self, codes: Int64s) -> Int64s:
+    def _positions_of(self, codes: Indices) -> Indices:
         """All positions of some codes, one code after the other."""
         if self.is_unique:
             return codes
@@ -230,12 +238,14 @@ class Index:
         begins = np.where(is_missing, 0, self._offsets[codes])
         behind = np.cumsum(counts)
         within = np.arange(behind[-1] if len(behind) else 0) - np.repeat(behind - counts, counts)
-        return np.where(np.repeat(is_missing, counts), -1, self._positions[np.repeat(begins, counts) + within])
+        positions: Indices = self._positions[np.repeat(begins, counts) + within]
+        positions[np.repeat(is_missing, counts)] = -1
+        return positions
 
     def contains(self, q: Any) -> Any:
         """Find which of some keys are there: bool, in the library and the shape of ``q``.
 
-        Parameters, exceptions and cost are those of `get_indexer`, but for keys that repeat.
+        ``q``, exceptions and cost are as of `get_indexer`, but for keys that repeat.
         """
         elements = elements_of(q)
         return elements.for_each(self._known.contains(elements.items))

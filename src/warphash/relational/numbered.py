@@ -26,6 +26,7 @@ __all__ = [
     "Int64s",
     "Numbers",
     "index_type",
+    "narrowest_index_type",
     "number_items",
     "number_rows",
     "number_tuples",
@@ -92,6 +93,11 @@ def index_type(given: Any, n: int) -> np.dtype[Any]:
             f"index_dtype='int32' takes at most {np.iinfo(_INT32).max:,} elements, got {n:,}: leave index_dtype= out"
         )
     return dtype
+
+
+def narrowest_index_type(n: int) -> np.dtype[Any]:
+    """The narrowest type of numbers of ``n`` elements."""
+    return _INT32 if n <= np.iinfo(_INT32).max else INT64
 
 
 def number_items(
