@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -21,8 +23,16 @@ WIDE = np.repeat(GENERATOR.integers(0, 300, 5000), 3).reshape(-1, 3)
 FLOATS = np.where(FEW % 5 == 0, np.nan, FEW / 4)
 TEXTS = np.array([None if number % 9 == 0 else f"text {number}" for number in FEW], object)
 
+
+def reloaded(keys: Any) -> warphash.Index:
+    with TemporaryDirectory() as folder:
+        warphash.Index(keys).save(Path(folder, "index"))
+        return warphash.Index.load(Path(folder, "index"))
+
+
 CALLS: dict[str, Callable[[], Any]] = {
     "unique of few": lambda: warphash.unique(FEW, True, True, True, sorted=True),
+    "unique of many, int32": lambda: warphash.unique(MANY, True, True, True, sorted=True, index_dtype="int32"),
     "unique of many": lambda: warphash.unique(MANY, True, True, True),
     "unique rows": lambda: warphash.unique(WIDE, True, True, True, axis=0),
     "unique rows of columns": lambda: warphash.unique((FEW, FLOATS, TEXTS), True, True, True, sorted=True)[1:],
@@ -36,6 +46,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "isin of texts": lambda: warphash.isin(TEXTS, TEXTS[:50]),
     "setxor1d": lambda: warphash.setxor1d(FEW, FEW[:30]),
     "Index": lambda: warphash.Index(MANY).get_indexer_non_unique(MANY[:1000] * 2),
+    "Index of a file": lambda: reloaded(TEXTS).get_indexer_non_unique(TEXTS[::-1]),
     "Index of texts": lambda: warphash.Index(TEXTS).contains(TEXTS[::-1]),
 }
 

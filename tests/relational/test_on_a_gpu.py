@@ -143,6 +143,24 @@ def test_verbs_of_distinct_elements(make: Any, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", TYPES)
+def test_numbers_of_32_bits(make: Any, dtype: str) -> None:
+    def numbers(x: Any, sort: bool, index_dtype: str) -> list[Any]:
+        _, *made = warphash.unique(x, True, True, True, sorted=sort, index_dtype=index_dtype)
+        return [*made, warphash.factorize(x, sort=sort, index_dtype=index_dtype)[0]]
+
+    @few
+    @given(st.lists(st.sampled_from(TYPES[dtype]), min_size=1, max_size=12), st.booleans())
+    def check(items: list[Any], sort: bool) -> None:
+        array = make(items, dtype)
+        for x in (array, (array, array)):
+            for made, expected in zip(numbers(x, sort, "int32"), numbers(x, sort, "int64"), strict=True):
+                assert type(made) is type(expected) and items_of(made) == items_of(expected)
+                assert (np.asarray(made).dtype, np.asarray(expected).dtype) == (np.int32, np.int64)
+
+    check()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
 def test_isin(make: Any, dtype: str) -> None:
     some = st.lists(st.sampled_from(TYPES[dtype]), min_size=1, max_size=8)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from ..errors import DeviceError, ParameterError, ShapeError
 from .device_elements import DeviceElements, number_device_rows
 from .elements import Elements, ItemElements, elements_of
 from .items import Missing
-from .numbered import Int64s, Numbers, number_tuples
+from .numbered import INT64, Indices, Numbers, number_tuples
 
 __all__ = ["RowElements", "row_elements_of"]
 
@@ -55,19 +56,25 @@ class RowElements:
         return len(self._first)
 
     def number(
-        self, *, codes: bool = False, counts: bool = False, nan: Missing = "one", null: Missing = "one"
+        self,
+        *,
+        codes: bool = False,
+        counts: bool = False,
+        nan: Missing = "one",
+        null: Missing = "one",
+        dtype: np.dtype[Any] = INT64,
     ) -> Numbers:
         """As `Elements.number`; the rules are those of `number_tuples`."""
         if self._on_device:
-            return number_device_rows(self._on_device, codes=codes, counts=counts, nan=nan)
+            return number_device_rows(self._on_device, codes=codes, counts=counts, nan=nan, dtype=dtype)
         items = [column.items for column in self._columns]
-        return number_tuples(items, codes=codes, counts=counts, nan=nan, null=null)
+        return number_tuples(items, codes=codes, counts=counts, nan=nan, null=null, dtype=dtype)
 
-    def taken(self, positions: Int64s) -> tuple[Any, ...]:
+    def taken(self, positions: Indices) -> tuple[Any, ...]:
         """As `Elements.taken`: a tuple of columns, each of its own library and type."""
         return tuple(column.taken(positions) for column in self._columns)
 
-    def order(self, values: Any) -> Int64s:
+    def order(self, values: Any) -> Indices:
         """As `Elements.order`: in the order of the first items that differ."""
         first, *others = [self._ranks(column) for column in reversed(values)]
         order = self.argsort(first)
@@ -75,18 +82,22 @@ class RowElements:
             order = order[self.argsort(ranks[order])]
         return order
 
-    def _ranks(self, values: Any) -> Int64s:
+    def _ranks(self, values: Any) -> Indices:
         """The place of each item among the distinct ones in ascending order."""
         elements = elements_of(values)
         numbers = elements.number(codes=True)
-        places: Int64s = self.argsort(elements.order(elements.taken(numbers.firsts)))
+        places: Indices = self.argsort(elements.order(elements.taken(numbers.firsts)))
         return places[numbers.code_of_each]
 
-    def argsort(self, numbers: Int64s) -> Int64s:
+    def argsort(self, numbers: Indices) -> Indices:
         """As `Elements.argsort`."""
         return self._first.argsort(numbers)
 
-    def lasts(self, numbers: Numbers) -> Int64s:
+    def renumbered(self, codes: Indices, order: Indices) -> Indices:
+        """As `Elements.renumbered`."""
+        return self._first.renumbered(codes, order)
+
+    def lasts(self, numbers: Numbers) -> Indices:
         """As `Elements.lasts`."""
         return self._first.lasts(numbers)
 
@@ -94,7 +105,7 @@ class RowElements:
         """As `Elements.flags`."""
         return self._first.flags()
 
-    def shares(self, counts: Int64s) -> Any:
+    def shares(self, counts: Indices) -> Any:
         """As `Elements.shares`."""
         return self._first.shares(counts)
 

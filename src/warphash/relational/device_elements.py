@@ -19,7 +19,7 @@ from ..runtime.engine import Buffer
 from ..storage.groups.numbering import number
 from .axes import checked_axis
 from .items import Items, Missing
-from .numbered import Numbers
+from .numbered import INT64, Numbers
 
 __all__ = ["DeviceElements", "number_device_rows"]
 
@@ -116,24 +116,30 @@ class DeviceElements:
         )
 
     def number(
-        self, *, codes: bool = False, counts: bool = False, nan: Missing = "one", null: Missing = "one"
+        self,
+        *,
+        codes: bool = False,
+        counts: bool = False,
+        nan: Missing = "one",
+        null: Missing = "one",
+        dtype: np.dtype[Any] = INT64,
     ) -> Numbers:
         """As `Elements.number`."""
         array = self.with_one_pattern("apart" if nan == "apart" else "one")
         seen, n = self._library.see(array), len(self)
-        code = self._empty(n, _INT64) if codes else None
+        code = self._empty(n, dtype) if codes else None
         if not n:
-            return Numbers(self._empty(0, _INT64).owner, code and code.owner, self._empty(0, _INT64).owner)
+            return Numbers(self._empty(0, dtype).owner, code and code.owner, self._empty(0, dtype).owner)
         width = seen.nbytes // n
         if not width:  # rows without items
             seen, width = self._library.see(self._library.cast(self._ranks(n) * 0, _BOOL)), 1
         engine, stream = engine_for(seen.device), seen.stream
         at = 0 if code is None else code.ptr
-        made = number(engine, seen.ptr, width, n, numbers=at, counts=counts, stream=stream)
+        made = number(engine, seen.ptr, width, n, numbers=at, number_bytes=dtype.itemsize, counts=counts, stream=stream)
         numbers = Numbers(
-            self._as_int64(made.firsts, made.size),
+            self._copied(made.firsts, made.size, dtype),
             None if code is None else code.owner,
-            None if made.counts is None else self._as_int64(made.counts, made.size),
+            None if made.counts is None else self._copied(made.counts, made.size, dtype),
         )
         engine.synchronize(stream)  # the engine's memory must live until it was copied
         return self._without_nan(numbers) if nan == "dropped" and seen.dtype.kind == "f" else numbers
@@ -142,11 +148,11 @@ class DeviceElements:
         made: ArrayView = self._library.empty(self._seen, (n,), dtype, None)
         return made
 
-    def _as_int64(self, buffer: Buffer, size: int) -> Any:
-        """Numbers below 2^31 of the engine's as an array of the library."""
+    def _copied(self, buffer: Buffer, size: int, dtype: np.dtype[Any]) -> Any:
+        """Numbers below 2^31 of the engine's as an array of the library, of int32 or int64."""
         made, stream = self._empty(size, _INT32), self._seen.stream
         engine_for(self._seen.device).copy(made.ptr, buffer.ptr, 4 * size, stream)
-        return self._library.cast(made.owner, _INT64)
+        return made.owner if dtype == _INT32 else self._library.cast(made.owner, dtype)
 
     def with_one_pattern(self, nan: Missing = "one") -> Any:
         """The elements with one pattern of bits for each number, and for all NaN or (``"apart"``) for each of them."""
@@ -205,6 +211,17 @@ class DeviceElements:
             return made.view(getattr(self._xp, dtype.name))
         return self._library.cast(made, dtype)
 
+    def renumbered(self, codes: Any, order: Any) -> Any:
+        """As `Elements.renumbered`."""
+        if not len(order):
+            return codes
+        places = self.argsort(order)
+        if codes.dtype != places.dtype:
+            places = self._library.cast(places, _INT32)
+        made = places[codes]
+        made[codes < 0] = -1
+        return made
+
     def lasts(self, numbers: Numbers) -> Any:
         """As `Elements.lasts`. The positions of each element lie together in the order of the codes."""
         return self.argsort(numbers.code_of_each)[numbers.count_of_each.cumsum(0) - 1]
@@ -253,10 +270,15 @@ class DeviceElements:
 
 
 def number_device_rows(
-    columns: Sequence[DeviceElements], *, codes: bool = False, counts: bool = False, nan: Missing = "one"
+    columns: Sequence[DeviceElements],
+    *,
+    codes: bool = False,
+    counts: bool = False,
+    nan: Missing = "one",
+    dtype: np.dtype[Any] = INT64,
 ) -> Numbers:
     """Number the distinct rows of columns on one GPU: as `numbered.number_tuples`, and there are no nulls."""
-    numbers = columns[0].stacked(columns, nan).number(codes=codes, counts=counts)
+    numbers = columns[0].stacked(columns, nan).number(codes=codes, counts=counts, dtype=dtype)
     if nan != "dropped":
         return numbers
     kept = columns[0].flags()[numbers.firsts]
@@ -270,7 +292,7 @@ def _some(numbers: Numbers, kept: Any) -> Numbers:
     """The numbers of some of the distinct elements; those of the others are -1."""
     firsts, codes, counts = numbers
     if codes is not None:
-        rank = kept.cumsum(0) - 1
+        rank = kept.cumsum(0, dtype=firsts.dtype) - 1
         rank[~kept] = -1
         codes = rank[codes]
     return Numbers(firsts[kept], codes, None if counts is None else counts[kept])

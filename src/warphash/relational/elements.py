@@ -30,7 +30,7 @@ from ..errors import DtypeError, ParameterError, ShapeError, WarphashError
 from .axes import checked_axis
 from .device_elements import DeviceElements
 from .items import Fixed, Items, Missing, text_items
-from .numbered import Int64s, Numbers, number_items, stable_order
+from .numbered import INT64, Indices, Numbers, number_items, stable_order
 
 __all__ = [
     "ArrayElements",
@@ -54,26 +54,35 @@ class Elements(Protocol):
     def __len__(self) -> int: ...
 
     def number(
-        self, *, codes: bool = False, counts: bool = False, nan: Missing = "one", null: Missing = "one"
+        self,
+        *,
+        codes: bool = False,
+        counts: bool = False,
+        nan: Missing = "one",
+        null: Missing = "one",
+        dtype: np.dtype[Any] = INT64,
     ) -> Numbers:
         """Number the distinct elements: `numbered.number_items`."""
 
-    def taken(self, positions: Int64s) -> Any:
+    def taken(self, positions: Indices) -> Any:
         """The elements at some positions, as an array or a column of the caller's library."""
 
-    def order(self, values: Any) -> Int64s:
+    def order(self, values: Any) -> Indices:
         """The positions of values that were taken in ascending order; nulls come last, and before them NaN."""
 
-    def argsort(self, numbers: Int64s) -> Int64s:
+    def argsort(self, numbers: Indices) -> Indices:
         """The positions of some numbers in ascending order; equal ones stay in their order."""
 
-    def lasts(self, numbers: Numbers) -> Int64s:
+    def renumbered(self, codes: Indices, order: Indices) -> Indices:
+        """The codes of elements, of their type, after the distinct elements were put in some order; -1 stays."""
+
+    def lasts(self, numbers: Numbers) -> Indices:
         """The position at which each distinct element last appears, of its numbers with codes and counts."""
 
     def flags(self) -> Any:
         """True for each element."""
 
-    def shares(self, counts: Int64s) -> Any:
+    def shares(self, counts: Indices) -> Any:
         """Counts as shares of their sum, float64."""
 
     def for_each(self, answers: npt.NDArray[Any]) -> Any:
@@ -103,16 +112,30 @@ class _HostElements(ABC):
     def __len__(self) -> int: ...
 
     def number(
-        self, *, codes: bool = False, counts: bool = False, nan: Missing = "one", null: Missing = "one"
+        self,
+        *,
+        codes: bool = False,
+        counts: bool = False,
+        nan: Missing = "one",
+        null: Missing = "one",
+        dtype: np.dtype[Any] = INT64,
     ) -> Numbers:
         """As `Elements.number`."""
-        return number_items(self.items, codes=codes, counts=counts, nan=nan, null=null)
+        return number_items(self.items, codes=codes, counts=counts, nan=nan, null=null, dtype=dtype)
 
-    def argsort(self, numbers: Int64s) -> Int64s:
+    def argsort(self, numbers: Indices) -> Indices:
         """As `Elements.argsort`."""
         return stable_order(numbers)
 
-    def lasts(self, numbers: Numbers) -> Int64s:
+    def renumbered(self, codes: Indices, order: Indices) -> Indices:
+        """As `Elements.renumbered`."""
+        if not len(order):
+            return codes
+        made: Indices = stable_order(order).astype(codes.dtype, copy=False)[codes]
+        made[codes < 0] = -1
+        return made
+
+    def lasts(self, numbers: Numbers) -> Indices:
         """As `Elements.lasts`."""
         made, codes = np.empty(len(numbers.firsts), np.int64), numbers.code_of_each
         made[codes] = np.arange(len(codes))  # the last of the positions that go to one place stays
@@ -122,7 +145,7 @@ class _HostElements(ABC):
         """As `Elements.flags`."""
         return np.ones(len(self), np.bool_)
 
-    def shares(self, counts: Int64s) -> npt.NDArray[np.float64]:
+    def shares(self, counts: Indices) -> npt.NDArray[np.float64]:
         """As `Elements.shares`."""
         return np.true_divide(counts, max(1, int(counts.sum())))
 
@@ -160,12 +183,12 @@ class ArrayElements(_HostElements):
         """What is compared."""
         return Fixed(self.array)
 
-    def taken(self, positions: Int64s) -> Any:
+    def taken(self, positions: Indices) -> Any:
         """As `Elements.taken`."""
         values = self.array[positions]
         return self._given(values if self._axis is None else np.moveaxis(values, 0, self._axis))
 
-    def order(self, values: Any) -> Int64s:
+    def order(self, values: Any) -> Indices:
         """As `Elements.order`; rows are in the order of their first items that differ."""
         held = self._host_of(values)
         if self._axis is None:
@@ -237,7 +260,7 @@ class ColumnElements(_HostElements):
         """What is compared."""
         return items_of_column(self._given)
 
-    def taken(self, positions: Int64s) -> Any:
+    def taken(self, positions: Indices) -> Any:
         """As `Elements.taken`. A Series of pandas has new labels."""
         given = self._given
         if self._library == "pandas":
@@ -245,7 +268,7 @@ class ColumnElements(_HostElements):
             return made.reset_index(drop=True) if hasattr(made, "reset_index") else made
         return given.take(positions) if self._library == "pyarrow" else given[positions]
 
-    def order(self, values: Any) -> Int64s:
+    def order(self, values: Any) -> Indices:
         """As `Elements.order`."""
         if self._library == "pandas":
             numbered = sys.modules["pandas"].Series(values).reset_index(drop=True)

@@ -97,7 +97,7 @@ def text_items(rows: StringRows) -> Text:
     return Text(rows.rows, valid, rows.text, rows)
 
 
-def nan_at(items: Items, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def nan_at(items: Items, positions: npt.NDArray[np.signedinteger[Any]]) -> npt.NDArray[np.bool_]:
     """Which of the items at some positions are NaN or NaT, and no nulls."""
     valid = None if items.valid is None else items.valid[positions]
     return nan_among(items._replace(array=items.array[positions], valid=valid))

@@ -19,7 +19,7 @@ from ..storage.strings.string_table import StringTable
 from ..table.maps import HashMap, HashSet
 from .comparable import as_type_of
 from .items import Fixed, Items, Missing, Packed, Text, packed
-from .numbered import Int64s
+from .numbered import INT64, Indices
 
 __all__ = ["KnownItems", "as_keys", "set_of"]
 
@@ -37,7 +37,7 @@ class KnownItems:
     items
         The items.
     codes
-        int64[n], none of them negative; None: nobody will ask for codes, and items may repeat.
+        Integers, none of them negative; None: nobody will ask for codes, and items may repeat.
     nan, null
         ``"one"``: NaN is found if it is there, and a null; ``"dropped"``: they are not.
 
@@ -50,32 +50,33 @@ class KnownItems:
     """
 
     def __init__(
-        self, items: Items, codes: Int64s | None = None, *, nan: Missing = "one", null: Missing = "one"
+        self, items: Items, codes: Indices | None = None, *, nan: Missing = "one", null: Missing = "one"
     ) -> None:
         self._like = items._replace(array=items.array[:0], valid=None)  # the type alone
         self._nan = nan
         self._null_code = -1
+        self._code_type: np.dtype[Any] = INT64 if codes is None else codes.dtype
         if null == "one" and items.valid is not None and not items.valid.all():
             self._null_code = 0 if codes is None else int(codes[int(np.argmin(items.valid))])
         self._engine = engine_for("cpu")
         self._strings: StringTable | None = None
-        self._code_of_string: Int64s | None = None
+        self._code_of_string: Indices | None = None
         self._table: Any = None
         if isinstance(items, Text):
             self._keep_strings(items, codes)
         else:
             self._keep_rows(packed(self._engine, items, nan), codes)
 
-    def _keep_strings(self, items: Text, codes: Int64s | None) -> None:
+    def _keep_strings(self, items: Text, codes: Indices | None) -> None:
         rows = items.array if items.valid is None else np.ascontiguousarray(items.array[items.valid])
         numbers = np.empty(len(rows), np.uint32)
         self._strings = StringTable(self._engine, 0)
         self._strings.intern(address_of(rows), len(rows), address_of(numbers))
         if codes is not None:
-            self._code_of_string = np.empty(self._strings.used, np.int64)
+            self._code_of_string = np.empty(self._strings.used, codes.dtype)
             self._code_of_string[numbers] = codes if items.valid is None else codes[items.valid]
 
-    def _keep_rows(self, rows: Packed, codes: Int64s | None) -> None:
+    def _keep_rows(self, rows: Packed, codes: Indices | None) -> None:
         if rows.width > MAX_KEY_BYTES:
             raise DtypeError(
                 f"an item to be looked up has at most {MAX_KEY_BYTES} bytes, got {rows.width}: take a hash"
@@ -86,9 +87,10 @@ class KnownItems:
             kept = codes if rows.kept is None else codes[rows.kept]
             self._table = HashMap.from_arrays(as_keys(rows), kept, assume_unique=True, **_options(rows))
 
-    def codes_of(self, items: Items) -> Int64s:
-        """The code of each item, int64[n]; -1 for one that is not there."""
-        return self._answers(items, self._codes, np.int64(-1), np.int64(self._null_code))
+    def codes_of(self, items: Items) -> Indices:
+        """The code of each item, of the type of the codes; -1 for one that is not there."""
+        kind = self._code_type.type
+        return self._answers(items, self._codes, kind(-1), kind(self._null_code))
 
     def contains(self, items: Items) -> npt.NDArray[np.bool_]:
         """Which items are there, bool[n]."""
@@ -119,12 +121,12 @@ class KnownItems:
             answers[~items.valid] = of_null
         return answers
 
-    def _codes(self, rows: npt.NDArray[Any]) -> Int64s:
+    def _codes(self, rows: npt.NDArray[Any]) -> Indices:
         """The codes of strings, or of keys of the table."""
         if self._strings is None:
-            return np.asarray(self._table.find(rows, -1)[0], np.int64)
+            return np.asarray(self._table.find(rows, -1)[0], self._code_type)
         numbers = self._numbers(rows)
-        codes, found = np.full(len(rows), -1, np.int64), numbers != _NO_NUMBER
+        codes, found = np.full(len(rows), -1, self._code_type), numbers != _NO_NUMBER
         assert self._code_of_string is not None
         codes[found] = self._code_of_string[numbers[found]]
         return codes

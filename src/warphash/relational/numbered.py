@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.adapters.numpy import address_of
+from ..errors import ParameterError
 from ..runtime.devices import engine_for
 from ..runtime.engine import Buffer, Engine
 from ..runtime.memory import bytes_at
@@ -19,16 +20,31 @@ from ..storage.groups.numbering import Numbered, number
 from ..storage.groups.order import ordered
 from .items import Items, Missing, may_be_nan, nan_among, packed
 
-__all__ = ["Int64s", "Numbers", "number_items", "number_rows", "number_tuples", "stable_order"]
+__all__ = [
+    "INT64",
+    "Indices",
+    "Int64s",
+    "Numbers",
+    "index_type",
+    "narrowest_index_type",
+    "number_items",
+    "number_rows",
+    "number_tuples",
+    "stable_order",
+]
 
 Int64s = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.signedinteger[Any]]
+"""Positions, codes and counts: int32 or int64."""
+
+INT64, _INT32 = np.dtype(np.int64), np.dtype(np.int32)
 
 _FEWEST_COUNTED = 1 << 12
 """Integers that a counting sort orders faster than a merge sort."""
 
 
 class Numbers(NamedTuple):
-    """The distinct items of an array.
+    """The distinct items of an array. All numbers are int64, or int32 if the caller asked for that.
 
     Attributes
     ----------
@@ -41,25 +57,57 @@ class Numbers(NamedTuple):
         How often each appears; None unless asked for.
     """
 
-    firsts: Int64s
-    codes: Int64s | None
-    counts: Int64s | None
+    firsts: Indices
+    codes: Indices | None
+    counts: Indices | None
 
     @property
-    def code_of_each(self) -> Int64s:
+    def code_of_each(self) -> Indices:
         """``codes``, of a call that asked for them."""
         assert self.codes is not None
         return self.codes
 
     @property
-    def count_of_each(self) -> Int64s:
+    def count_of_each(self) -> Indices:
         """``counts``, of a call that asked for them."""
         assert self.counts is not None
         return self.counts
 
 
+def index_type(given: Any, n: int) -> np.dtype[Any]:
+    """The type that a caller chose for the numbers of ``n`` elements; None stands for int64.
+
+    Raises
+    ------
+    ParameterError
+        If it is neither int32 nor int64, or int32 has no number for so many elements.
+    """
+    try:
+        dtype = INT64 if given is None else np.dtype(given)
+    except TypeError:
+        dtype = None
+    if dtype not in (INT64, _INT32):
+        raise ParameterError(f"index_dtype must be 'int32' or 'int64', got {given!r}")
+    if dtype == _INT32 and n > np.iinfo(_INT32).max:
+        raise ParameterError(
+            f"index_dtype='int32' takes at most {np.iinfo(_INT32).max:,} elements, got {n:,}: leave index_dtype= out"
+        )
+    return dtype
+
+
+def narrowest_index_type(n: int) -> np.dtype[Any]:
+    """The narrowest type of numbers of ``n`` elements."""
+    return _INT32 if n <= np.iinfo(_INT32).max else INT64
+
+
 def number_items(
-    items: Items, *, codes: bool = False, counts: bool = False, nan: Missing = "one", null: Missing = "one"
+    items: Items,
+    *,
+    codes: bool = False,
+    counts: bool = False,
+    nan: Missing = "one",
+    null: Missing = "one",
+    dtype: np.dtype[Any] = INT64,
 ) -> Numbers:
     """Number the distinct items.
 
@@ -69,6 +117,8 @@ def number_items(
         What to answer beside first positions.
     nan, null
         What items are that are NaN or NaT, and that are null.
+    dtype
+        Of the answers: int64, or int32, which is written as such.
 
     Raises
     ------
@@ -79,7 +129,7 @@ def number_items(
     """
     engine = engine_for("cpu")
     rows = packed(engine, items, nan)
-    made = number_rows(engine, rows.rows, rows.width, codes=codes, counts=counts)
+    made = number_rows(engine, rows.rows, rows.width, codes=codes, counts=counts, dtype=dtype)
     if rows.kept is None:
         return made
     is_null = np.zeros(len(rows.kept), np.bool_) if items.valid is None else ~items.valid
@@ -87,13 +137,19 @@ def number_items(
 
 
 def number_tuples(
-    columns: Sequence[Items], *, codes: bool = False, counts: bool = False, nan: Missing = "one", null: Missing = "one"
+    columns: Sequence[Items],
+    *,
+    codes: bool = False,
+    counts: bool = False,
+    nan: Missing = "one",
+    null: Missing = "one",
+    dtype: np.dtype[Any] = INT64,
 ) -> Numbers:
     """Number the distinct rows of columns of one length, at least one column.
 
     Parameters
     ----------
-    codes, counts
+    codes, counts, dtype
         As of `number_items`.
     nan, null
         What rows are that have an item which is NaN or NaT, and that have one which is null. ``"one"``: such an item
@@ -108,21 +164,21 @@ def number_tuples(
     missing = nulls + [nan_among(items) for items in columns if nan != "one" and may_be_nan(items)]
     kept = ~np.logical_or.reduce(missing) if missing else None
     if kept is None or kept.all():
-        return _number_all(columns, codes=codes, counts=counts)
-    made = _number_all([_some(items, kept) for items in columns], codes=codes, counts=counts)
+        return _number_all(columns, codes, counts, dtype)
+    made = _number_all([_some(items, kept) for items in columns], codes, counts, dtype)
     is_null = np.logical_or.reduce(nulls) if nulls else np.zeros(len(kept), np.bool_)
     return _with_missing(made, is_null, kept, nan, null)
 
 
-def _number_all(columns: Sequence[Items], *, codes: bool, counts: bool) -> Numbers:
+def _number_all(columns: Sequence[Items], codes: bool, counts: bool, dtype: np.dtype[Any]) -> Numbers:
     """Number the distinct rows of columns; those that miss something, too."""
     engine = engine_for("cpu")
     arrays = [array for items in columns for array in _keys_of(engine, items)]
     first, n = arrays[0], len(arrays[0])
     keys = [key_column(address_of(array), array.dtype.itemsize * math.prod(array.shape[1:])) for array in arrays]
     if len(keys) == 1:
-        return number_rows(engine, first, keys[0].width, codes=codes, counts=counts)
-    return _made(partial(number_columns, engine, keys, n), n, codes, counts)
+        return number_rows(engine, first, keys[0].width, codes=codes, counts=counts, dtype=dtype)
+    return _made(partial(number_columns, engine, keys, n), n, codes, counts, dtype)
 
 
 def _some(items: Items, kept: npt.NDArray[np.bool_]) -> Items:
@@ -142,27 +198,35 @@ def _keys_of(engine: Engine, items: Items) -> list[npt.NDArray[Any]]:
 
 
 def number_rows(
-    engine: Engine, rows: npt.NDArray[Any], width: int, *, codes: bool = False, counts: bool = False
+    engine: Engine,
+    rows: npt.NDArray[Any],
+    width: int,
+    *,
+    codes: bool = False,
+    counts: bool = False,
+    dtype: np.dtype[Any] = INT64,
 ) -> Numbers:
     """Number the distinct rows of a contiguous array, each of ``width`` bytes. Raises as `numbering.number`."""
     at, n, item_bytes = address_of(rows), len(rows), rows.dtype.itemsize
     if rows.ndim > 1 and rows.dtype.kind in "iumM":
-        return _made(partial(number_matrix, engine, at, item_bytes, (n, width // item_bytes)), n, codes, counts)
-    return _made(partial(number, engine, at, width, n), n, codes, counts)
+        return _made(partial(number_matrix, engine, at, item_bytes, (n, width // item_bytes)), n, codes, counts, dtype)
+    return _made(partial(number, engine, at, width, n), n, codes, counts, dtype)
 
 
-def _made(number_all: Callable[..., Numbered], n: int, codes: bool, counts: bool) -> Numbers:
+def _made(number_all: Callable[..., Numbered], n: int, codes: bool, counts: bool, dtype: np.dtype[Any]) -> Numbers:
     """The numbers of ``n`` rows by a function of ``storage/groups/``."""
-    code = np.empty(n, np.int64) if codes else None
+    code = np.empty(n, dtype) if codes else None
     if not n:
-        return Numbers(np.empty(0, np.int64), code, np.empty(0, np.int64) if counts else None)
-    made = number_all(numbers=0 if code is None else address_of(code), counts=counts)
-    count = None if made.counts is None else _as_int64(made.counts, made.size)
-    return Numbers(_as_int64(made.firsts, made.size), code, count)
+        return Numbers(np.empty(0, dtype), code, np.empty(0, dtype) if counts else None)
+    numbers = 0 if code is None else address_of(code)
+    made = number_all(numbers=numbers, number_bytes=dtype.itemsize, counts=counts)
+    count = None if made.counts is None else _copied(made.counts, made.size, dtype)
+    return Numbers(_copied(made.firsts, made.size, dtype), code, count)
 
 
-def _as_int64(buffer: Buffer, size: int) -> Int64s:
-    return bytes_at(buffer.ptr, 4 * size).view(np.uint32).astype(np.int64)
+def _copied(buffer: Buffer, size: int, dtype: np.dtype[Any]) -> Any:
+    """Numbers of 4 bytes of the engine's as an array."""
+    return bytes_at(buffer.ptr, 4 * size).view(np.uint32).astype(dtype)
 
 
 def _with_missing(
@@ -172,6 +236,7 @@ def _with_missing(
 
     Missing items become keys among the others, each in the place that its first position has.
     """
+    dtype: np.dtype[Any] = made.firsts.dtype
     groups = [(np.flatnonzero(is_null), null), (np.flatnonzero(~kept & ~is_null), nan)]
     groups = [(positions, rule) for positions, rule in groups if len(positions) and rule != "dropped"]
     keys = [positions[:1] if rule == "one" else positions for positions, rule in groups]  # the first position of each
@@ -187,17 +252,17 @@ def _with_missing(
         counts = np.insert(counts, behind, np.concatenate(sizes)[order])
     code = None
     if made.codes is not None:
-        code = np.full(len(kept), -1, np.int64)
-        code[at] = (np.arange(len(firsts)) + np.searchsorted(extra, firsts))[made.codes]
+        code = np.full(len(kept), -1, dtype)
+        code[at] = (np.arange(len(firsts)) + np.searchsorted(extra, firsts)).astype(dtype)[made.codes]
         places = np.empty(len(extra), np.int64)
         places[order] = behind + np.arange(len(extra))
         for positions, rule in groups:
             n = 1 if rule == "one" else len(positions)
             code[positions], places = places[:n], places[n:]
-    return Numbers(np.insert(firsts, behind, extra), code, counts)
+    return Numbers(np.insert(firsts, behind, extra).astype(dtype, copy=False), code, counts)
 
 
-def stable_order(numbers: Int64s) -> Int64s:
+def stable_order(numbers: Indices) -> Int64s:
     """The positions of integers in ascending order of these; those of equal ones in ascending order.
 
     O(n), if the integers span less than 2^32.
@@ -214,4 +279,5 @@ def stable_order(numbers: Int64s) -> Int64s:
     if greatest - least >= 1 << 32:
         return np.argsort(numbers, kind="stable")
     words = (numbers - least).astype(np.uint32)
-    return _as_int64(ordered(engine_for("cpu"), address_of(words), n, greatest - least + 1, None), n)
+    order: Int64s = _copied(ordered(engine_for("cpu"), address_of(words), n, greatest - least + 1, None), n, INT64)
+    return order

@@ -11,7 +11,7 @@ from .distinct import unique
 from .elements import ItemElements, concatenated, elements_of
 from .items import nan_at
 from .membership import found_in
-from .numbered import Int64s, number_items
+from .numbered import Indices, number_items
 
 __all__ = ["intersect1d", "setdiff1d", "setxor1d", "union1d"]
 
@@ -33,8 +33,8 @@ class _Both(NamedTuple):
 
     elements: ItemElements
     length: int
-    first: Int64s
-    second: Int64s
+    first: Indices
+    second: Indices
     is_nan: npt.NDArray[np.bool_]
 
 
@@ -215,7 +215,7 @@ def _numbered(ar1: Any, ar2: Any) -> _Both:
     return _Both(elements, length, first, second, nan_at(items, numbers.firsts))
 
 
-def _in_order(elements: ItemElements, positions: Int64s, ascending: bool) -> Any:
+def _in_order(elements: ItemElements, positions: Indices, ascending: bool) -> Any:
     """The elements at some positions, in their order or in ascending order."""
     values = elements.taken(positions)
     return elements.taken(positions[elements.order(values)]) if ascending else values

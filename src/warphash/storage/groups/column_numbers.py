@@ -53,7 +53,13 @@ def key_column(address: int, width: int, stride: int | None = None) -> KeyColumn
 
 
 def number_columns(
-    engine: Engine, columns: Sequence[KeyColumn], n: int, *, numbers: int = 0, counts: bool = False
+    engine: Engine,
+    columns: Sequence[KeyColumn],
+    n: int,
+    *,
+    numbers: int = 0,
+    number_bytes: int = 8,
+    counts: bool = False,
 ) -> Numbered:
     """Number the distinct rows of columns densely, in the order of first appearance.
 
@@ -68,8 +74,8 @@ def number_columns(
         At least two, each of ``n`` keys that adjoin. Two keys are equal if all of their bytes are.
     n
         At least 1.
-    numbers
-        Address of room for an integer of 8 bytes for each row: the number of the row. 0 if not asked for.
+    numbers, number_bytes
+        Address of room for an integer of 4 or 8 bytes for each row: the number of the row. 0 if not asked for.
     counts
         Whether to count the rows that are equal to each distinct one.
 
@@ -78,11 +84,19 @@ def number_columns(
     MemoryError
         If there is no memory to work in.
     """
-    return _number(engine, _digits_of(engine, columns, n), n, numbers, counts)
+    asked = _Asked(numbers, number_bytes, counts)
+    return _number(engine, _digits_of(engine, columns, n), n, asked)
 
 
 def number_matrix(
-    engine: Engine, items: int, width: int, shape: tuple[int, int], *, numbers: int = 0, counts: bool = False
+    engine: Engine,
+    items: int,
+    width: int,
+    shape: tuple[int, int],
+    *,
+    numbers: int = 0,
+    number_bytes: int = 8,
+    counts: bool = False,
 ) -> Numbered:
     """Number the distinct rows of a contiguous matrix of integers: as columns, or as they are if that takes less time.
 
@@ -92,7 +106,7 @@ def number_matrix(
         Address of the integers, of 1, 2, 4 or 8 bytes.
     shape
         At least one row.
-    engine, numbers, counts
+    engine, numbers, number_bytes, counts
         As of `number_columns`.
 
     Raises
@@ -101,13 +115,21 @@ def number_matrix(
         If there is no memory to work in.
     """
     n, arity = shape
-    row_bytes = width * arity
+    row_bytes, asked = width * arity, _Asked(numbers, number_bytes, counts)
     if row_bytes > _WORD_BYTES and arity <= _MOST_PACKED:
         columns = [key_column(items + width * place, width, row_bytes) for place in range(arity)]
         digits = _digits_of(engine, columns, n)
         if _words_of(digits) <= _MOST_WORDS or (arity <= _MOST_NUMBERED and n >= _MANY_ROWS):
-            return _number(engine, digits, n, numbers, counts)
-    return number(engine, items, row_bytes, n, numbers=numbers, counts=counts)
+            return _number(engine, digits, n, asked)
+    return number(engine, items, row_bytes, n, **asked._asdict())
+
+
+class _Asked(NamedTuple):
+    """What a caller wants to know beside first positions: keywords of `numbering.number`."""
+
+    numbers: int
+    number_bytes: int
+    counts: bool
 
 
 class _Digits(NamedTuple):
@@ -128,7 +150,7 @@ class _Digits(NamedTuple):
     memory: Buffer | None = None
 
 
-def _number(engine: Engine, digits: list[_Digits], n: int, numbers: int, counts: bool) -> Numbered:
+def _number(engine: Engine, digits: list[_Digits], n: int, asked: _Asked) -> Numbered:
     """Number rows of digits, and of some columns of these first if they do not fit into a word."""
     while _words_of(digits) > _MOST_WORDS:
         at = max(range(len(digits)), key=lambda place: digits[place].span.size)
@@ -137,7 +159,7 @@ def _number(engine: Engine, digits: list[_Digits], n: int, numbers: int, counts:
             at, behind = 0, max(k for k in range(1, len(digits)) if _words_of(digits[:k]) <= _MOST_WORDS)
         digits[at:behind] = [_numbered(engine, _packed(engine, digits[at:behind], n), n)]
     words = _packed(engine, digits, n)
-    return number(engine, words.ptr, words.width, n, numbers=numbers, counts=counts)
+    return number(engine, words.ptr, words.width, n, **asked._asdict())
 
 
 class _Words(NamedTuple):
