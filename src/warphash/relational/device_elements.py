@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..arrays.batch import library_of_rows
+from ..arrays.cast import cast
 from ..arrays.library import ArrayView
 from ..errors import DeviceError, DtypeError
 from ..runtime.devices import engine_for
@@ -64,30 +66,30 @@ class DeviceElements:
             )
         self._seen = seen
         self._library: Any = library_of_rows(seen.library)
-        self._xp = sys.modules[seen.library.kind]
+        self.xp: Any = sys.modules[seen.library.kind]
         self._axis = checked_axis(axis, len(seen.shape))
         owner = seen.owner.detach() if seen.library.kind == "torch" else seen.owner
         self.array = owner.reshape(-1) if self._axis is None else self._contiguous(self._moved(owner, self._axis, 0))
 
     # ---- what the libraries name in two ways
     def _moved(self, array: Any, source: int, target: int) -> Any:
-        move = self._xp.movedim if hasattr(self._xp, "movedim") else self._xp.moveaxis
+        move = self.xp.movedim if hasattr(self.xp, "movedim") else self.xp.moveaxis
         return move(array, source, target)
 
     def _contiguous(self, array: Any) -> Any:
-        return array.contiguous() if hasattr(array, "contiguous") else self._xp.ascontiguousarray(array)
+        return array.contiguous() if hasattr(array, "contiguous") else self.xp.ascontiguousarray(array)
 
-    def _ranks(self, n: int) -> Any:
-        """0, 1, 2, …, int64."""
+    def ranks(self, n: int) -> Any:
+        """As `ItemElements.ranks`."""
         if self._library.kind == "torch":
-            return self._xp.arange(n, device=self.array.device)
-        return self._xp.arange(n, dtype=_INT64)
+            return self.xp.arange(n, device=self.array.device)
+        return self.xp.arange(n, dtype=_INT64)
 
     def argsort(self, numbers: Any) -> Any:
         """As `Elements.argsort`."""
         if self._library.kind == "torch":
             return numbers.argsort(stable=True)
-        return self._xp.argsort(numbers, kind="stable")
+        return self.xp.argsort(numbers, kind="stable")
 
     # ---- as of all elements
     @property
@@ -106,13 +108,9 @@ class DeviceElements:
     @property
     def items(self) -> Items:
         """Raises `DeviceError`: items are compared in host memory."""
-        self.refuse("this verb")
-
-    def refuse(self, verb: str) -> NoReturn:
-        """Raise `DeviceError` for a verb that takes arrays in host memory alone."""
         raise DeviceError(
-            f"{verb} takes arrays in host memory, got one on {self._seen.device}: copy it to the host, or use a "
-            "HashSet or a HashMap, whose verbs run on that device"
+            f"an array on {self.device} was given where others are in host memory: copy one of them, so that all are "
+            "on one device"
         )
 
     def number(
@@ -126,7 +124,7 @@ class DeviceElements:
             return Numbers(self._empty(0, _INT64).owner, code and code.owner, self._empty(0, _INT64).owner)
         width = seen.nbytes // n
         if not width:  # rows without items
-            seen, width = self._library.see(self._library.cast(self._ranks(n) * 0, _BOOL)), 1
+            seen, width = self._library.see(self._library.cast(self.ranks(n) * 0, _BOOL)), 1
         engine, stream = engine_for(seen.device), seen.stream
         at = 0 if code is None else code.ptr
         made = number(engine, seen.ptr, width, n, numbers=at, counts=counts, stream=stream)
@@ -155,18 +153,20 @@ class DeviceElements:
             return array
         if nan == "apart":
             bits = self._library.cast(array, _FLOAT64) + 0.0
-            missing = self._xp.isnan(bits)
-            bits = bits.view(self._xp.int64)
-            patterns = (self._ranks(self._seen.size) + _NAN_BITS).reshape(self.array.shape)
+            missing = self.xp.isnan(bits)
+            bits = bits.view(self.xp.int64)
+            patterns = (self.ranks(self._seen.size) + _NAN_BITS).reshape(self.array.shape)
             bits[missing] = patterns[missing]
             return bits
         made = array + 0
-        made[self._xp.isnan(made)] = float("nan")
+        made[self.xp.isnan(made)] = float("nan")
         return made
 
     def is_nan(self, positions: Any) -> Any:
-        """Which items at some positions, or rows with such an item, are NaN."""
-        missing = self._xp.isnan(self.array[positions])
+        """As `ItemElements.is_nan`; also rows with such an item."""
+        if self.dtype.kind != "f":
+            return positions < 0
+        missing = self.xp.isnan(self.array[positions])
         return missing if self._axis is None else missing.reshape(len(missing), -1).any(1)
 
     def _without_nan(self, numbers: Numbers) -> Numbers:
@@ -177,10 +177,10 @@ class DeviceElements:
         """Integers that are equal exactly if the elements are; without NaN if ``nan`` is ``"dropped"``."""
         array, dtype = self.with_one_pattern(), self._seen.dtype
         if nan == "dropped" and dtype.kind == "f":
-            array = array[~self._xp.isnan(array)]
+            array = array[~self.xp.isnan(array)]
         if dtype.kind in "iu":
             return array
-        return array.view(getattr(self._xp, f"{_WORDS[dtype.kind]}{8 * dtype.itemsize}"))
+        return array.view(getattr(self.xp, f"{_WORDS[dtype.kind]}{8 * dtype.itemsize}"))
 
     def stacked(self, columns: Sequence[DeviceElements], nan: Missing) -> DeviceElements:
         """Rows of integers that are equal exactly if those of some columns on this GPU are.
@@ -194,7 +194,7 @@ class DeviceElements:
             raise DeviceError(f"expected columns of one library, got some of {' and '.join(sorted(kinds))}")
         is_narrow = all(column.dtype.itemsize <= 4 and nan != "apart" for column in columns)
         dtype = _INT32 if is_narrow else _INT64
-        rows = self._xp.stack([column._integers(dtype, nan) for column in columns], 1)
+        rows = self.xp.stack([column._integers(dtype, nan) for column in columns], 1)
         return DeviceElements(self._library.see(self._contiguous(rows)), 0)
 
     def _integers(self, dtype: np.dtype[Any], nan: Missing) -> Any:
@@ -202,8 +202,63 @@ class DeviceElements:
         is_apart = nan == "apart" and self._seen.dtype.kind == "f"
         made = self.with_one_pattern("apart") if is_apart else self.words("one")
         if is_apart or self._seen.dtype.itemsize == dtype.itemsize:
-            return made.view(getattr(self._xp, dtype.name))
+            return made.view(getattr(self.xp, dtype.name))
         return self._library.cast(made, dtype)
+
+    def as_type(self, dtype: np.dtype[Any]) -> tuple[DeviceElements, Any]:
+        """The elements in another type by their values, True as 1; and which of them it has, or None if it has all."""
+        if dtype == self.dtype:
+            return self, None
+        array = self.array
+        if dtype.kind == "b":
+            return self.like(self._library.cast(array, dtype)), (array == 0) | (array == 1)
+        if self.dtype.kind == "b":
+            return self.like(self._library.cast(array, dtype)), None
+        made = cast(self._library.see(array), dtype)
+        assert made is not None  # both libraries convert arrays
+        return self.like(made[0].owner), made[1]
+
+    def like(self, array: Any) -> DeviceElements:
+        """The items of another array of the same library."""
+        return DeviceElements(self._library.see(array))
+
+    def sent(self, items: npt.NDArray[Any]) -> DeviceElements:
+        """Items in host memory as elements in this library, on this GPU."""
+        if self._library.kind == "torch":
+            return self.like(self.xp.as_tensor(items, device=self.array.device))
+        return self.like(self.xp.asarray(items))
+
+    def joined(self, other: object) -> DeviceElements:
+        """The items of two arrays, in a type that the library finds for both."""
+        return self.like(self.xp.concatenate((self.array, self.beside(other).array)))
+
+    def beside(self, other: object) -> DeviceElements:
+        """Other elements, of the same library and on the same GPU. Raises `DeviceError` for those that are not."""
+        if not isinstance(other, DeviceElements) or other.device != self.device:
+            place = other.device if isinstance(other, DeviceElements) else "the host"
+            raise DeviceError(
+                f"expected arrays on one device, got one on {self.device} and one on {place}: copy one of them"
+            )
+        if other._library.kind != self._library.kind:
+            raise DeviceError(
+                f"expected arrays of one library, got one of {self._library.kind} and one of {other._library.kind}: "
+                "convert one of them, as by torch.from_dlpack(x)"
+            )
+        return other
+
+    def firsts_of(self, codes: Any, size: int) -> Any:
+        """As `ItemElements.firsts_of`. No two writes go to one place, for a GPU has no order of writes."""
+        made = self.ranks(size) * 0 - 1
+        at = self.like(codes).number().firsts
+        made[codes[at]] = at
+        return made
+
+    def owners(self, counts: Any) -> Any:
+        """As `ItemElements.owners`. CuPy takes repeats of the host alone."""
+        if self._library.kind == "torch":
+            return self.xp.repeat_interleave(counts)
+        behind = counts.cumsum(0)
+        return self.xp.searchsorted(behind, self.ranks(int(behind[-1]) if len(behind) else 0), side="right")
 
     def lasts(self, numbers: Numbers) -> Any:
         """As `Elements.lasts`. The positions of each element lie together in the order of the codes."""
@@ -220,7 +275,7 @@ class DeviceElements:
         if self._axis is None:
             return self.argsort(values)
         rows = self._moved(values, self._axis, 0)
-        order = self._ranks(len(rows))
+        order = self.ranks(len(rows))
         rows = rows.reshape(len(rows), -1) if len(rows) else rows
         for item in reversed(range(rows.shape[1] if len(rows) else 0)):
             order = order[self.argsort(rows[:, item][order])]
@@ -232,12 +287,12 @@ class DeviceElements:
         if self._library.kind != "torch" or dtype.kind != "u" or dtype.itemsize == 1:
             return values
         if dtype.itemsize == 8:
-            return self._contiguous(values).view(self._xp.int64) ^ -(2**63)
+            return self._contiguous(values).view(self.xp.int64) ^ -(2**63)
         return self._library.cast(values, _INT64)
 
     def flags(self) -> Any:
         """As `Elements.flags`."""
-        return self._library.cast(self._ranks(len(self)) >= 0, _BOOL)
+        return self._library.cast(self.ranks(len(self)) >= 0, _BOOL)
 
     def shares(self, counts: Any) -> Any:
         """As `Elements.shares`."""

@@ -29,7 +29,7 @@ from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, ShapeError, WarphashError
 from .axes import checked_axis
 from .device_elements import DeviceElements
-from .items import Fixed, Items, Missing, text_items
+from .items import Fixed, Items, Missing, nan_at, text_items
 from .numbered import Int64s, Numbers, number_items, stable_order
 
 __all__ = [
@@ -90,9 +90,27 @@ class ItemElements(Elements, Protocol):
     def items(self) -> Items:
         """What is compared."""
 
+    @property
+    def xp(self) -> Any:
+        """The module of positions, codes, counts and flags. It is used by names that NumPy, CuPy and PyTorch share."""
+
+    def ranks(self, n: int) -> Any:
+        """0, 1, 2, …, n - 1, int64."""
+
+    def is_nan(self, positions: Int64s) -> Any:
+        """Which of the items at some positions are NaN or NaT, and no nulls."""
+
+    def firsts_of(self, codes: Int64s, size: int) -> Any:
+        """The position at which each of so many codes first appears; -1 for a code that does not appear."""
+
+    def owners(self, counts: Int64s) -> Any:
+        """0 as often as the first of some counts says, then 1 as often as the second says, and so on."""
+
 
 class _HostElements(ABC):
     """Elements in host memory: positions, codes, counts and flags are arrays of NumPy."""
+
+    xp: Any = np
 
     @property
     @abstractmethod
@@ -111,6 +129,24 @@ class _HostElements(ABC):
     def argsort(self, numbers: Int64s) -> Int64s:
         """As `Elements.argsort`."""
         return stable_order(numbers)
+
+    def ranks(self, n: int) -> Int64s:
+        """As `ItemElements.ranks`."""
+        return np.arange(n)
+
+    def is_nan(self, positions: Int64s) -> npt.NDArray[np.bool_]:
+        """As `ItemElements.is_nan`."""
+        return nan_at(self.items, positions)
+
+    def firsts_of(self, codes: Int64s, size: int) -> Int64s:
+        """As `ItemElements.firsts_of`."""
+        made = np.full(size, -1, np.int64)
+        made[codes[::-1]] = np.arange(len(codes))[::-1]  # the last of the positions that go to one place stays
+        return made
+
+    def owners(self, counts: Int64s) -> Int64s:
+        """As `ItemElements.owners`."""
+        return np.repeat(np.arange(len(counts)), counts)
 
     def lasts(self, numbers: Numbers) -> Int64s:
         """As `Elements.lasts`."""
@@ -337,14 +373,17 @@ def concatenated(x: Any, y: Any) -> tuple[ItemElements, int]:
 
     Raises
     ------
+    DeviceError
+        For arrays on several devices, and for arrays of two libraries on a GPU.
     DtypeError
         If there is no type for both.
     """
     first, second = elements_of(x), elements_of(y)
-    for elements in (first, second):
-        if isinstance(elements, DeviceElements):
-            elements.refuse("a set function")
+    if isinstance(second, DeviceElements):
+        second.beside(first)
     try:
+        if isinstance(first, DeviceElements):
+            return first.joined(second), len(first)
         if isinstance(first, ArrayElements) and isinstance(second, ArrayElements):
             return first.joined(second), len(first)
         column = x if isinstance(first, ColumnElements) else y

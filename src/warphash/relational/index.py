@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..errors import ParameterError
-from .elements import elements_of
-from .known import KnownItems
-from .numbered import Int64s, number_items, stable_order
+from .device_elements import DeviceElements
+from .elements import ItemElements, elements_of
+from .known import known_of
+from .numbered import Int64s
 
 __all__ = ["Index"]
 
@@ -18,7 +17,8 @@ class Index:
     """Positions of keys, as of an Index of pandas.
 
     Nulls equal each other, and so do NaN, and NaT. Keys of another type are compared by their values. The keys are
-    copied, so an array that changes later changes nothing here. Several threads may look keys up at one time.
+    copied, so an array that changes later changes nothing here. Several threads may look keys up at one time. Keys on a
+    GPU stay there, in a table of that GPU, and are looked up there: ``q`` of the verbs is then an array on that GPU.
 
     Parameters
     ----------
@@ -27,9 +27,7 @@ class Index:
 
     Raises
     ------
-    DeviceError
-        For an array on a GPU.
-    DtypeError, ShapeError, MemoryError
+    DtypeError, DeviceError, ShapeError, MemoryError
         As `unique`; and for keys of more than 128 bytes.
 
     Notes
@@ -46,18 +44,15 @@ class Index:
 
     def __init__(self, keys: Any) -> None:
         given = elements_of(keys)
-        self._elements = elements_of(given.taken(np.arange(len(given))))
-        items = self._elements.items
-        numbers = number_items(items, codes=True, counts=True)
+        self._elements = elements = elements_of(given.taken(given.ranks(len(given))))
+        numbers = elements.number(codes=True, counts=True)
         firsts = numbers.firsts
-        self.is_unique = len(firsts) == len(self._elements)
+        self.is_unique = len(firsts) == len(elements)
         """Whether no key repeats."""
         if not self.is_unique:  # positions, those of one key together
-            self._positions = stable_order(numbers.code_of_each)
-            self._offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(numbers.count_of_each)))
-            valid = None if items.valid is None else items.valid[firsts]
-            items = items._replace(array=items.array[firsts], valid=valid)
-        self._known = KnownItems(items, np.arange(len(firsts)))
+            self._positions = elements.argsort(numbers.code_of_each)
+            self._offsets = elements.xp.concatenate((elements.ranks(1), numbers.count_of_each.cumsum(0)))
+        self._known = known_of(elements, firsts)
 
     def __len__(self) -> int:
         return len(self._elements)
@@ -67,7 +62,7 @@ class Index:
 
     def keys(self) -> Any:
         """The keys, in their order: a copy, in the library that they were given in. O(n)."""
-        return self._elements.taken(np.arange(len(self)))
+        return self._elements.taken(self._elements.ranks(len(self)))
 
     def get_indexer(self, q: Any) -> Any:
         """Find the position of each of some keys.
@@ -86,7 +81,9 @@ class Index:
         ------
         ParameterError
             If keys of the index repeat.
-        DtypeError, DeviceError, ShapeError, MemoryError
+        DeviceError
+            If the keys of the index are on another device.
+        DtypeError, ShapeError, MemoryError
             As of the class.
 
         Notes
@@ -99,7 +96,7 @@ class Index:
                 "call get_indexer_non_unique"
             )
         elements = elements_of(q)
-        return elements.for_each(self._known.codes_of(elements.items))
+        return elements.for_each(self._known.codes_of(elements))
 
     def get_indexer_non_unique(self, q: Any) -> tuple[Any, Any]:
         """Find all positions of each of some keys.
@@ -117,7 +114,9 @@ class Index:
 
         Raises
         ------
-        DtypeError, DeviceError, ShapeError, MemoryError
+        DeviceError
+            If the keys of the index are on another device, or in another library on the same GPU.
+        DtypeError, ShapeError, MemoryError
             As of the class.
 
         Notes
@@ -125,20 +124,23 @@ class Index:
         O(n + p) for n keys of ``q`` and p positions.
         """
         elements = elements_of(q)
-        codes = self._known.codes_of(elements.items)
-        missing = np.flatnonzero(codes < 0)
-        return elements.apart(self._positions_of(codes)), elements.apart(missing)
+        codes = self._known.codes_of(elements)
+        missing = elements.ranks(len(codes))[codes < 0]
+        return elements.apart(self._positions_of(codes, elements)), elements.apart(missing)
 
-    def _positions_of(self, codes: Int64s) -> Int64s:
-        """All positions of some codes, one code after the other."""
+    def _positions_of(self, codes: Int64s, elements: ItemElements) -> Any:
+        """All positions of the codes of some elements, one code after the other."""
         if self.is_unique:
             return codes
-        is_missing = codes < 0
-        counts = np.where(is_missing, 1, np.diff(self._offsets)[codes])
-        begins = np.where(is_missing, 0, self._offsets[codes])
-        behind = np.cumsum(counts)
-        within = np.arange(behind[-1] if len(behind) else 0) - np.repeat(behind - counts, counts)
-        return np.where(np.repeat(is_missing, counts), -1, self._positions[np.repeat(begins, counts) + within])
+        if isinstance(self._elements, DeviceElements):
+            self._elements.beside(elements)
+        is_missing, xp = codes < 0, elements.xp
+        begins = self._offsets[codes]
+        counts = xp.where(is_missing, 1, self._offsets[codes + 1] - begins)
+        owners = elements.owners(counts)
+        within = (begins + counts - counts.cumsum(0))[owners] + elements.ranks(len(owners))
+        absent = is_missing[owners]
+        return xp.where(absent, -1, self._positions[xp.where(absent, 0, within)])
 
     def contains(self, q: Any) -> Any:
         """Find which of some keys are there: bool, in the library and the shape of ``q``.
@@ -146,4 +148,4 @@ class Index:
         Parameters, exceptions and cost are those of `get_indexer`, but for keys that repeat.
         """
         elements = elements_of(q)
-        return elements.for_each(self._known.contains(elements.items))
+        return elements.for_each(self._known.contains(elements))

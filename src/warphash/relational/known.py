@@ -6,7 +6,7 @@ Strings need no table of rows. Their `StringTable` has a number for each, so an 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,15 +18,34 @@ from ..runtime.devices import engine_for
 from ..storage.strings.string_table import StringTable
 from ..table.maps import HashMap, HashSet
 from .comparable import as_type_of
+from .device_elements import DeviceElements
+from .device_known import DeviceKnown
+from .elements import ItemElements
 from .items import Fixed, Items, Missing, Packed, Text, packed
 from .numbered import Int64s
 
-__all__ = ["KnownItems", "as_keys", "set_of"]
+__all__ = ["Known", "KnownItems", "as_keys", "known_of", "set_of"]
 
 _NO_NUMBER = 2**32 - 1
 """Of a string that a `StringTable` does not have."""
 
 _LookUp = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+
+
+class Known(Protocol):
+    """Elements that others are looked up in: in host memory (`KnownItems`) or on a GPU (`DeviceKnown`)."""
+
+    def codes_of(self, elements: ItemElements) -> Any:
+        """The code of each element, int64[n]; -1 for one that is not there.
+
+        Raises
+        ------
+        DeviceError
+            For elements on another device.
+        """
+
+    def contains(self, elements: ItemElements) -> Any:
+        """Which elements are there, bool[n]. Raises as `codes_of`."""
 
 
 class KnownItems:
@@ -86,13 +105,13 @@ class KnownItems:
             kept = codes if rows.kept is None else codes[rows.kept]
             self._table = HashMap.from_arrays(as_keys(rows), kept, assume_unique=True, **_options(rows))
 
-    def codes_of(self, items: Items) -> Int64s:
-        """The code of each item, int64[n]; -1 for one that is not there."""
-        return self._answers(items, self._codes, np.int64(-1), np.int64(self._null_code))
+    def codes_of(self, elements: ItemElements) -> Int64s:
+        """As `Known.codes_of`."""
+        return self._answers(elements.items, self._codes, np.int64(-1), np.int64(self._null_code))
 
-    def contains(self, items: Items) -> npt.NDArray[np.bool_]:
-        """Which items are there, bool[n]."""
-        return self._answers(items, self._flags, np.bool_(False), np.bool_(self._null_code >= 0))
+    def contains(self, elements: ItemElements) -> npt.NDArray[np.bool_]:
+        """As `Known.contains`."""
+        return self._answers(elements.items, self._flags, np.bool_(False), np.bool_(self._null_code >= 0))
 
     def _answers(self, items: Items, look_up: _LookUp, absent: Any, of_null: Any) -> npt.NDArray[Any]:
         """One answer for each item: of those that have a row, by a function of their rows."""
@@ -140,6 +159,22 @@ class KnownItems:
         numbers = np.empty(len(strings), np.uint32)
         self._strings.look_up(address_of(strings), len(strings), address_of(numbers))
         return numbers
+
+
+def known_of(elements: ItemElements, firsts: Int64s) -> Known:
+    """The distinct ones of some elements, by their first positions. The code of each is its place among these.
+
+    Raises as `KnownItems` and `DeviceKnown`.
+    """
+    codes = elements.ranks(len(firsts))
+    is_whole = len(firsts) == len(elements)
+    if isinstance(elements, DeviceElements):
+        return DeviceKnown(elements if is_whole else elements.like(elements.taken(firsts)), codes)
+    items = elements.items
+    if not is_whole:
+        valid = None if items.valid is None else items.valid[firsts]
+        items = items._replace(array=items.array[firsts], valid=valid)
+    return KnownItems(items, codes)
 
 
 def set_of(rows: Packed) -> HashSet[Any]:

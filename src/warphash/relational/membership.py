@@ -11,16 +11,17 @@ import numpy.typing as npt
 from ..arrays.adapters.columns import library_name
 from ..arrays.adapters.numpy import address_of
 from ..arrays.row_type import MAX_KEY_BYTES
-from ..errors import DtypeError, ParameterError
+from ..errors import ParameterError
 from ..runtime.devices import engine_for
 from ..runtime.engine import Engine
 from ..storage.groups.members import mark_members
 from ..table.maps import HashMap, HashSet
 from .comparable import as_type_of
 from .device_elements import DeviceElements
+from .device_known import DeviceKnown
 from .elements import ItemElements, elements_of
 from .index import Index
-from .items import Fixed, Items, Missing, Packed, Text, packed
+from .items import Fixed, Missing, Packed, Text, packed
 from .known import KnownItems, as_keys, set_of
 from .numbered import number_rows
 
@@ -47,9 +48,9 @@ def isin(
     element
         As ``x`` of `unique`.
     test_elements
-        An array, a list or a column to look them up in. Numbers are compared as numbers, whatever their types are. Or
-        an `Index`, a `HashSet` or a `HashMap`, which has its own rules for NaN and nulls; then arrays on the GPU of the
-        table are taken, too.
+        An array, a list or a column to look them up in. Numbers are compared as numbers, whatever their types are. If
+        ``element`` is on a GPU, these are on that GPU, too, or in host memory, and are copied there. Or an `Index`, a
+        `HashSet` or a `HashMap`, which has its own rules for NaN and nulls.
     assume_unique
         As of NumPy's function. The answer does not depend on it.
     invert
@@ -69,7 +70,9 @@ def isin(
     ------
     ParameterError
         If there is no such rule for nulls.
-    DtypeError, DeviceError, ShapeError, MemoryError
+    DeviceError
+        If the others are on a GPU, and ``element`` is not.
+    DtypeError, ShapeError, MemoryError
         As `unique`.
 
     Notes
@@ -87,26 +90,32 @@ def isin(
     if isinstance(test_elements, Index | HashMap | HashSet):
         answers = test_elements.contains(element)
         return _inverted(answers) if invert else answers
-    elements, others = elements_of(element), elements_of(test_elements)
+    elements = elements_of(element)
     nan: Missing = "one" if equal_nan else "dropped"
-    if isinstance(elements, DeviceElements):
-        answers = elements.for_each(_found_on_device(elements, others, nan))
-        return ~answers if invert else answers
-    flags = found_in(elements.items, others.items, nan=nan, null="one" if nulls == "equal" else "dropped")
+    null: Missing = "one" if nulls == "equal" else "dropped"
+    flags = found_in(elements, elements_of(test_elements), nan=nan, null=null)
     return elements.for_each(~flags if invert else flags)
 
 
-def found_in(items: Items, others: Items, *, nan: Missing, null: Missing) -> npt.NDArray[np.bool_]:
-    """Which items are among others, bool[n].
+def found_in(elements: ItemElements, given: ItemElements, *, nan: Missing, null: Missing) -> Any:
+    """Which elements are among others, bool[n], where the elements are.
 
     Parameters
     ----------
     nan, null
         ``"one"``: NaN equals NaN, and a null a null; ``"dropped"``: they equal nothing.
+
+    Raises
+    ------
+    DeviceError
+        If the others are on a GPU, and the elements are not there. Others in host memory are sent to the elements.
     """
+    if isinstance(elements, DeviceElements):
+        return DeviceKnown(_there(given, elements), nan=nan).contains(elements)
+    items, others = elements.items, given.items
     compared = as_type_of(others, items)
     if isinstance(items, Text) or compared is None or isinstance(compared.items, Text):
-        return KnownItems(others, nan=nan, null=null).contains(items)
+        return KnownItems(others, nan=nan, null=null).contains(elements)
     has_null = null == "one" and others.valid is not None and not others.valid.all()
     valid = others.valid
     if compared.fits is not None:
@@ -123,26 +132,19 @@ def found_in(items: Items, others: Items, *, nan: Missing, null: Missing) -> npt
     return flags
 
 
-def _found_on_device(elements: DeviceElements, others: ItemElements, nan: Missing) -> Any:
-    """Which elements on a GPU are among others, which are there, too, or are sent there."""
+def _there(others: ItemElements, elements: DeviceElements) -> DeviceElements:
+    """Others on the GPU of some elements: those that are there, or those in host memory that their type has."""
     if isinstance(others, DeviceElements):
-        if others.dtype != elements.dtype and "f" in (elements.dtype.kind, others.dtype.kind):
-            raise DtypeError(
-                f"expected two arrays of one type on {elements.device}, got {elements.dtype} and {others.dtype}: "
-                "convert one of them"
-            )
-        words = others.words(nan)
-    else:
-        compared = as_type_of(others.items, Fixed(np.empty(0, elements.dtype)))
-        if compared is None:
-            return ~elements.flags()
-        valid = others.items.valid
-        if compared.fits is not None:
-            valid = compared.fits if valid is None else compared.fits & valid
-        rows = packed(engine_for("cpu"), compared.items._replace(valid=valid), nan)
-        kind = "u" if elements.dtype.kind in "bu" else "i"
-        words = np.ascontiguousarray(rows.rows).view(f"{kind}{rows.width}")
-    return HashSet.from_arrays(words, device=elements.device).contains(elements.words("one"))
+        return others
+    items, dtype = others.items, elements.dtype
+    compared = as_type_of(items, Fixed(np.empty(0, dtype)))
+    if compared is None:
+        return elements.sent(np.empty(0, dtype))
+    valid = items.valid
+    if compared.fits is not None:
+        valid = compared.fits if valid is None else compared.fits & valid
+    array = compared.items.array
+    return elements.sent(array if valid is None else array[valid])
 
 
 def _found_rows(engine: Engine, rows: Packed, others: Packed) -> npt.NDArray[np.bool_]:

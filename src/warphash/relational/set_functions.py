@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from .distinct import unique
 from .elements import ItemElements, concatenated, elements_of
-from .items import nan_at
 from .membership import found_in
-from .numbered import Int64s, number_items
+from .numbered import Int64s
 
 __all__ = ["intersect1d", "setdiff1d", "setxor1d", "union1d"]
 
@@ -35,7 +31,7 @@ class _Both(NamedTuple):
     length: int
     first: Int64s
     second: Int64s
-    is_nan: npt.NDArray[np.bool_]
+    is_nan: Any
 
 
 def intersect1d(
@@ -67,7 +63,7 @@ def intersect1d(
     Raises
     ------
     DeviceError
-        For an array on a GPU.
+        For arrays on several devices, and for arrays of two libraries on a GPU.
     DtypeError, ShapeError, MemoryError
         As `unique`.
 
@@ -108,7 +104,7 @@ def union1d(ar1: Any, ar2: Any, *, sorted: bool = True) -> Any:
     Raises
     ------
     DeviceError
-        For an array on a GPU.
+        For arrays on several devices, and for arrays of two libraries on a GPU.
     DtypeError, ShapeError, MemoryError
         As `unique`.
 
@@ -123,7 +119,7 @@ def union1d(ar1: Any, ar2: Any, *, sorted: bool = True) -> Any:
     array([3, 1, 2])
     """
     elements, _ = concatenated(ar1, ar2)
-    return _in_order(elements, number_items(elements.items).firsts, sorted)
+    return _in_order(elements, elements.number().firsts, sorted)
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, sorted: bool = True) -> Any:
@@ -145,10 +141,8 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, sorted: bool =
 
     Raises
     ------
-    DeviceError
-        For an array on a GPU.
-    DtypeError, ShapeError, MemoryError
-        As `unique`.
+    DtypeError, DeviceError, ShapeError, MemoryError
+        As `isin`.
 
     Notes
     -----
@@ -160,9 +154,9 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, sorted: bool =
     >>> warphash.setdiff1d([3, 1, 4, 1], [4, 5])
     array([1, 3])
     """
-    values, others = elements_of(ar1 if assume_unique else unique(ar1)), elements_of(ar2).items
-    kept = np.flatnonzero(~found_in(values.items, others, nan="dropped", null="one"))
-    return _in_order(values, kept, sorted and not assume_unique)
+    values = elements_of(ar1 if assume_unique else unique(ar1))
+    found = found_in(values, elements_of(ar2), nan="dropped", null="one")
+    return _in_order(values, values.ranks(len(values))[~found], sorted and not assume_unique)
 
 
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, sorted: bool = True) -> Any:
@@ -183,7 +177,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, sorted: bool = 
     Raises
     ------
     DeviceError
-        For an array on a GPU.
+        For arrays on several devices, and for arrays of two libraries on a GPU.
     DtypeError, ShapeError, MemoryError
         As `unique`.
 
@@ -200,19 +194,18 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, sorted: bool = 
     both = _numbered(ar1, ar2)
     of_first = both.first[(both.first >= 0) & ((both.second < 0) | both.is_nan)]
     of_second = both.second[(both.second >= 0) & ((both.first < 0) | both.is_nan)]
-    return _in_order(both.elements, np.concatenate((of_first, np.sort(of_second) + both.length)), sorted)
+    of_second = of_second[both.elements.argsort(of_second)] + both.length
+    return _in_order(both.elements, both.elements.xp.concatenate((of_first, of_second)), sorted)
 
 
 def _numbered(ar1: Any, ar2: Any) -> _Both:
     """Number the distinct elements of two arrays."""
     elements, length = concatenated(ar1, ar2)
-    items = elements.items
-    numbers = number_items(items, codes=True)
-    first, second = numbers.firsts.copy(), np.full(len(numbers.firsts), -1, np.int64)
-    first[first >= length] = -1
-    codes = numbers.code_of_each[length:]
-    second[codes[::-1]] = np.arange(len(codes))[::-1]  # the last of the positions that go to one place stays
-    return _Both(elements, length, first, second, nan_at(items, numbers.firsts))
+    numbers = elements.number(codes=True)
+    firsts = numbers.firsts
+    first = elements.xp.where(firsts < length, firsts, -1)
+    second = elements.firsts_of(numbers.code_of_each[length:], len(firsts))
+    return _Both(elements, length, first, second, elements.is_nan(firsts))
 
 
 def _in_order(elements: ItemElements, positions: Int64s, ascending: bool) -> Any:
