@@ -329,6 +329,9 @@ def test_others_in_host_memory_of_other_kinds(make: Any) -> None:
     assert items_of(warphash.isin(array, [2.0, 2.5, None])) == [False, True, False]
     assert items_of(warphash.isin(array, ["1"])) == items_of(warphash.isin(array, [])) == [False] * 3
     assert items_of(warphash.setdiff1d(array, [1, 2**70 * 1.0])) == [2, 3]
+    wide = make([1, 2**63], "u8")
+    assert items_of(warphash.isin(wide, np.array([2**63], np.ulonglong))) == [False, True]
+    assert items_of(warphash.isin(wide, np.array([1, 0], ">u8"))) == [True, False]
 
 
 MARK = 0x5EED << 40

@@ -23,7 +23,7 @@ from .axes import checked_axis
 from .items import Items, Missing
 from .numbered import Numbers
 
-__all__ = ["DeviceElements", "number_device_rows"]
+__all__ = ["DeviceElements", "number_device_rows", "on_device"]
 
 _INT32, _INT64, _FLOAT64, _BOOL = map(np.dtype, (np.int32, np.int64, np.float64, np.bool_))
 
@@ -173,11 +173,9 @@ class DeviceElements:
         """The numbers of the other elements, if there is NaN."""
         return _some(numbers, ~self.is_nan(numbers.firsts))
 
-    def words(self, nan: Missing) -> Any:
-        """Integers that are equal exactly if the elements are; without NaN if ``nan`` is ``"dropped"``."""
+    def words(self) -> Any:
+        """Integers that are equal exactly if the elements are."""
         array, dtype = self.with_one_pattern(), self._seen.dtype
-        if nan == "dropped" and dtype.kind == "f":
-            array = array[~self.xp.isnan(array)]
         if dtype.kind in "iu":
             return array
         return array.view(getattr(self.xp, f"{_WORDS[dtype.kind]}{8 * dtype.itemsize}"))
@@ -200,7 +198,7 @@ class DeviceElements:
     def _integers(self, dtype: np.dtype[Any], nan: Missing) -> Any:
         """Integers of a type, equal exactly if the elements are. ``"apart"``: NaN is unequal to NaN."""
         is_apart = nan == "apart" and self._seen.dtype.kind == "f"
-        made = self.with_one_pattern("apart") if is_apart else self.words("one")
+        made = self.with_one_pattern("apart") if is_apart else self.words()
         if is_apart or self._seen.dtype.itemsize == dtype.itemsize:
             return made.view(getattr(self.xp, dtype.name))
         return self._library.cast(made, dtype)
@@ -223,7 +221,8 @@ class DeviceElements:
         return DeviceElements(self._library.see(array))
 
     def sent(self, items: npt.NDArray[Any]) -> DeviceElements:
-        """Items in host memory as elements in this library, on this GPU."""
+        """Items in host memory, of the type of these elements, as elements in this library, on this GPU."""
+        items = items.view(self.dtype)  # NumPy has two types for one width, of which PyTorch knows one
         if self._library.kind == "torch":
             return self.like(self.xp.as_tensor(items, device=self.array.device))
         return self.like(self.xp.asarray(items))
@@ -234,17 +233,17 @@ class DeviceElements:
 
     def beside(self, other: object) -> DeviceElements:
         """Other elements, of the same library and on the same GPU. Raises `DeviceError` for those that are not."""
-        if not isinstance(other, DeviceElements) or other.device != self.device:
-            place = other.device if isinstance(other, DeviceElements) else "the host"
+        beside = on_device(other, self.device)
+        if beside.xp is not self.xp:
+            kinds = " and ".join(elements._library.kind for elements in (self, beside))
             raise DeviceError(
-                f"expected arrays on one device, got one on {self.device} and one on {place}: copy one of them"
+                f"expected arrays of one library, got some of {kinds}: convert one of them, as by torch.from_dlpack(x)"
             )
-        if other._library.kind != self._library.kind:
-            raise DeviceError(
-                f"expected arrays of one library, got one of {self._library.kind} and one of {other._library.kind}: "
-                "convert one of them, as by torch.from_dlpack(x)"
-            )
-        return other
+        return beside
+
+    def wait(self) -> None:
+        """Wait for all that was launched on the stream of these elements: other streams may then read it."""
+        engine_for(self.device).synchronize(self._seen.stream)
 
     def firsts_of(self, codes: Any, size: int) -> Any:
         """As `ItemElements.firsts_of`. No two writes go to one place, for a GPU has no order of writes."""
@@ -305,6 +304,14 @@ class DeviceElements:
     def apart(self, answers: Any) -> Any:
         """As `Elements.apart`."""
         return answers
+
+
+def on_device(elements: object, device: str) -> DeviceElements:
+    """Elements that are on a GPU. Raises `DeviceError` for elements that are elsewhere."""
+    if not isinstance(elements, DeviceElements) or elements.device != device:
+        place = elements.device if isinstance(elements, DeviceElements) else "the host"
+        raise DeviceError(f"expected arrays on one device, got one on {device} and one on {place}: copy one of them")
+    return elements
 
 
 def number_device_rows(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import DeviceError
 from ..table.maps import HashMap, HashSet
-from .device_elements import DeviceElements
+from .device_elements import DeviceElements, on_device
 from .items import Missing
 
 __all__ = ["DeviceKnown"]
@@ -32,12 +31,17 @@ class DeviceKnown:
 
     def __init__(self, elements: DeviceElements, codes: Any = None, *, nan: Missing = "one") -> None:
         self._dtype, self._device = elements.dtype, elements.device
-        words = elements.words(nan)
+        if nan == "dropped" and elements.dtype.kind == "f":
+            kept = ~elements.is_nan(elements.ranks(len(elements)))
+            elements = elements.like(elements.array[kept])
+            codes = None if codes is None else codes[kept]
+        words = elements.words()
         self._table: Any
         if codes is None:
             self._table = HashSet.from_arrays(words, device=self._device)
         else:
             self._table = HashMap.from_arrays(words, codes, assume_unique=True, device=self._device)
+        elements.wait()
 
     def codes_of(self, elements: object) -> Any:
         """As `Known.codes_of`."""
@@ -55,10 +59,5 @@ class DeviceKnown:
 
     def _words_of(self, elements: object) -> tuple[Any, Any]:
         """The words of elements in the type of the known ones, and which elements that type has (None: all)."""
-        if not isinstance(elements, DeviceElements) or elements.device != self._device:
-            place = elements.device if isinstance(elements, DeviceElements) else "the host"
-            raise DeviceError(
-                f"expected an array on {self._device}, where the known keys are, got one on {place}: copy it there"
-            )
-        made, fits = elements.as_type(self._dtype)
-        return made.words("one"), fits
+        made, fits = on_device(elements, self._device).as_type(self._dtype)
+        return made.words(), fits

@@ -133,7 +133,7 @@ class Index:
         if self.is_unique:
             return codes
         if isinstance(self._elements, DeviceElements):
-            self._elements.beside(elements)
+            self._elements.beside(elements)  # positions are indexed by codes
         is_missing, xp = codes < 0, elements.xp
         begins = self._offsets[codes]
         counts = xp.where(is_missing, 1, self._offsets[codes + 1] - begins)
