@@ -215,6 +215,28 @@ def test_rows_of_columns(make: Any, first: str) -> None:
         lasts = [at for at in range(n) if one.codes[at] not in one.codes[at + 1 :]]
         assert items_of(warphash.duplicated(columns, "last")) == [at not in lasts for at in range(n)]
         assert items_of(warphash.value_counts(columns, sort=False, dropna=False)[1]) == one.counts
+        check_rows_looked_up(columns, [tuple(map(canonical, row)) for row in rows])
+
+    def check_rows_looked_up(columns: tuple[Any, ...], keys: list[tuple[Any, ...]]) -> None:
+        half = tuple(column[: len(keys) // 2] for column in columns)
+        held = keys[: len(keys) // 2]
+        has_nan = ["(nan)" in key for key in keys]
+        flags = warphash.isin(columns, half)
+        assert type(flags) is type(columns[0])
+        assert items_of(flags) == [key in held and not is_nan for key, is_nan in zip(keys, has_nan, strict=True)]
+        index = warphash.Index(half)
+        found = [[at for at, key in enumerate(held) if key == wanted] for wanted in keys]
+        assert items_of(warphash.isin(columns, index)) == [bool(each) for each in found]
+        positions, _ = index.get_indexer_non_unique(columns)
+        assert type(positions) is type(columns[0])
+        assert items_of(positions) == [at for each in found for at in each or [-1]]
+        made = index.keys()
+        assert [len(part) for part in made] == [len(held)] * len(columns)
+        distinct = list(dict.fromkeys(keys))
+        assert [len(part) for part in warphash.union1d(half, columns)] == [len(distinct)] * len(columns)
+        made = warphash.setdiff1d(columns, half, sorted=False)
+        expected = [key for key in distinct if key not in held or "(nan)" in key]
+        assert list(zip(*(map(canonical, items_of(part)) for part in made), strict=True)) == expected
 
     check()
 
@@ -409,6 +431,9 @@ def test_several_devices(make: Any) -> None:
         lambda: warphash.Index(array).get_indexer([1]),
         lambda: warphash.Index(array).contains(host),
         lambda: warphash.Index(host).get_indexer(array),
+        lambda: warphash.isin((array, array), (host, host)),
+        lambda: warphash.Index((array, array)).contains((host, host)),
+        lambda: warphash.union1d((host, host), (array, array)),
     ):
         with pytest.raises(warphash.DeviceError, match=r"host.*copy"):
             call()

@@ -80,7 +80,7 @@ class DeviceElements:
         return array.contiguous() if hasattr(array, "contiguous") else self.xp.ascontiguousarray(array)
 
     def ranks(self, n: int) -> Any:
-        """As `ItemElements.ranks`."""
+        """As `Elements.ranks`."""
         if self._library.kind == "torch":
             return self.xp.arange(n, device=self.array.device)
         return self.xp.arange(n, dtype=_INT64)
@@ -109,8 +109,8 @@ class DeviceElements:
     def items(self) -> Items:
         """Raises `DeviceError`: items are compared in host memory."""
         raise DeviceError(
-            f"an array on {self.device} was given where others are in host memory: copy one of them, so that all are "
-            "on one device"
+            f"expected an array in host memory, got one on {self.device}: copy it to the host, or give all arrays on "
+            "that device"
         )
 
     def number(
@@ -163,7 +163,7 @@ class DeviceElements:
         return made
 
     def is_nan(self, positions: Any) -> Any:
-        """As `ItemElements.is_nan`; also rows with such an item."""
+        """As `Elements.is_nan`; also rows with such an item."""
         if self.dtype.kind != "f":
             return positions < 0
         missing = self.xp.isnan(self.array[positions])
@@ -181,15 +181,7 @@ class DeviceElements:
         return array.view(getattr(self.xp, f"{_WORDS[dtype.kind]}{8 * dtype.itemsize}"))
 
     def stacked(self, columns: Sequence[DeviceElements], nan: Missing) -> DeviceElements:
-        """Rows of integers that are equal exactly if those of some columns on this GPU are.
-
-        Raises
-        ------
-        DeviceError
-            If they are arrays of several libraries.
-        """
-        if len(kinds := {column._seen.library.kind for column in columns}) > 1:
-            raise DeviceError(f"expected columns of one library, got some of {' and '.join(sorted(kinds))}")
+        """Rows of integers that are equal exactly if those of some columns on this GPU are."""
         is_narrow = all(column.dtype.itemsize <= 4 and nan != "apart" for column in columns)
         dtype = _INT32 if is_narrow else _INT64
         rows = self.xp.stack([column._integers(dtype, nan) for column in columns], 1)
@@ -246,14 +238,14 @@ class DeviceElements:
         engine_for(self.device).synchronize(self._seen.stream)
 
     def firsts_of(self, codes: Any, size: int) -> Any:
-        """As `ItemElements.firsts_of`. No two writes go to one place, for a GPU has no order of writes."""
+        """As `Elements.firsts_of`. No two writes go to one place, for a GPU has no order of writes."""
         made = self.ranks(size) * 0 - 1
         at = self.like(codes).number().firsts
         made[codes[at]] = at
         return made
 
     def owners(self, counts: Any) -> Any:
-        """As `ItemElements.owners`. CuPy takes repeats of the host alone."""
+        """As `Elements.owners`. CuPy takes repeats of the host alone."""
         if self._library.kind == "torch":
             return self.xp.repeat_interleave(counts)
         behind = counts.cumsum(0)

@@ -36,7 +36,6 @@ __all__ = [
     "ArrayElements",
     "ColumnElements",
     "Elements",
-    "ItemElements",
     "concatenated",
     "elements_of",
     "items_of_column",
@@ -82,13 +81,9 @@ class Elements(Protocol):
     def apart(self, answers: npt.NDArray[Any]) -> Any:
         """Answers for other than the elements, in the caller's library."""
 
-
-class ItemElements(Elements, Protocol):
-    """The elements of an array or a column."""
-
     @property
     def items(self) -> Items:
-        """What is compared."""
+        """What is compared in host memory. Raises `ShapeError` for rows of columns, and `DeviceError` on a GPU."""
 
     @property
     def xp(self) -> Any:
@@ -98,7 +93,7 @@ class ItemElements(Elements, Protocol):
         """0, 1, 2, …, n - 1, int64."""
 
     def is_nan(self, positions: Int64s) -> Any:
-        """Which of the items at some positions are NaN or NaT, and no nulls."""
+        """Which of the elements at some positions are NaN or NaT, or rows with such an item; and no nulls."""
 
     def firsts_of(self, codes: Int64s, size: int) -> Any:
         """The position at which each of so many codes first appears; -1 for a code that does not appear."""
@@ -131,21 +126,21 @@ class _HostElements(ABC):
         return stable_order(numbers)
 
     def ranks(self, n: int) -> Int64s:
-        """As `ItemElements.ranks`."""
+        """As `Elements.ranks`."""
         return np.arange(n)
 
     def is_nan(self, positions: Int64s) -> npt.NDArray[np.bool_]:
-        """As `ItemElements.is_nan`."""
+        """As `Elements.is_nan`."""
         return nan_at(self.items, positions)
 
     def firsts_of(self, codes: Int64s, size: int) -> Int64s:
-        """As `ItemElements.firsts_of`."""
+        """As `Elements.firsts_of`."""
         made = np.full(size, -1, np.int64)
         made[codes[::-1]] = np.arange(len(codes))[::-1]  # the last of the positions that go to one place stays
         return made
 
     def owners(self, counts: Int64s) -> Int64s:
-        """As `ItemElements.owners`."""
+        """As `Elements.owners`."""
         return np.repeat(np.arange(len(counts)), counts)
 
     def lasts(self, numbers: Numbers) -> Int64s:
@@ -306,7 +301,7 @@ class ColumnElements(_HostElements):
         return answers if library is None else library_of_rows(library).export(NUMPY.see(answers))
 
 
-def elements_of(given: Any, axis: int | None = None) -> ItemElements:
+def elements_of(given: Any, axis: int | None = None) -> Elements:
     """See what a caller gave.
 
     Parameters
@@ -368,7 +363,7 @@ def _typed(items: Sequence[Any]) -> npt.NDArray[Any]:
     return exactly(items, None) if len(items) else np.empty(0)
 
 
-def concatenated(x: Any, y: Any) -> tuple[ItemElements, int]:
+def concatenated(x: Any, y: Any) -> tuple[Elements, int]:
     """The elements of two arrays or columns, one behind the other, in the library of the first; and how many ``x`` has.
 
     Raises

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import ParameterError
-from .device_elements import DeviceElements
-from .elements import ItemElements, elements_of
+from ..errors import DeviceError, ParameterError
+from .composites import check_alike, row_elements_of
+from .elements import Elements
 from .known import known_of
 from .numbered import Int64s
 
@@ -23,12 +23,12 @@ class Index:
     Parameters
     ----------
     keys
-        As ``x`` of `unique`. Keys may repeat.
+        As ``x`` of `unique`. Keys may repeat. The rows of at most 16 columns are keys, too.
 
     Raises
     ------
     DtypeError, DeviceError, ShapeError, MemoryError
-        As `unique`; and for keys of more than 128 bytes.
+        As `unique`; and `DtypeError` for keys of more than 128 bytes, and for rows of more than 16 columns.
 
     Notes
     -----
@@ -43,8 +43,8 @@ class Index:
     """
 
     def __init__(self, keys: Any) -> None:
-        given = elements_of(keys)
-        self._elements = elements = elements_of(given.taken(given.ranks(len(given))))
+        given = row_elements_of(keys)
+        self._elements = elements = row_elements_of(given.taken(given.ranks(len(given))))
         numbers = elements.number(codes=True, counts=True)
         firsts = numbers.firsts
         self.is_unique = len(firsts) == len(elements)
@@ -70,7 +70,7 @@ class Index:
         Parameters
         ----------
         q
-            As ``x`` of `unique`.
+            As ``x`` of `unique`; if keys are rows, as many columns.
 
         Returns
         -------
@@ -95,7 +95,7 @@ class Index:
                 f"get_indexer takes an index whose keys differ, and of {len(self):,} keys some repeat: "
                 "call get_indexer_non_unique"
             )
-        elements = elements_of(q)
+        elements = self._sought(q)
         return elements.for_each(self._known.codes_of(elements))
 
     def get_indexer_non_unique(self, q: Any) -> tuple[Any, Any]:
@@ -104,7 +104,7 @@ class Index:
         Parameters
         ----------
         q
-            As ``x`` of `unique`.
+            As ``x`` of `unique`; if keys are rows, as many columns.
 
         Returns
         -------
@@ -123,17 +123,26 @@ class Index:
         -----
         O(n + p) for n keys of ``q`` and p positions.
         """
-        elements = elements_of(q)
+        elements = self._sought(q)
         codes = self._known.codes_of(elements)
+        if elements.xp is not self._elements.xp:
+            names = " and ".join(each.xp.__name__ for each in (self._elements, elements))
+            raise DeviceError(
+                f"expected keys of one library, got some of {names}: convert them, as by torch.from_dlpack(q)"
+            )
         missing = elements.ranks(len(codes))[codes < 0]
         return elements.apart(self._positions_of(codes, elements)), elements.apart(missing)
 
-    def _positions_of(self, codes: Int64s, elements: ItemElements) -> Any:
+    def _sought(self, q: Any) -> Elements:
+        """Some keys, in the form of those of the index."""
+        elements = row_elements_of(q)
+        check_alike(elements, self._elements)
+        return elements
+
+    def _positions_of(self, codes: Int64s, elements: Elements) -> Any:
         """All positions of the codes of some elements, one code after the other."""
         if self.is_unique:
             return codes
-        if isinstance(self._elements, DeviceElements):
-            self._elements.beside(elements)  # positions are indexed by codes
         is_missing, xp = codes < 0, elements.xp
         begins = self._offsets[codes]
         counts = xp.where(is_missing, 1, self._offsets[codes + 1] - begins)
@@ -147,5 +156,5 @@ class Index:
 
         Parameters, exceptions and cost are those of `get_indexer`, but for keys that repeat.
         """
-        elements = elements_of(q)
+        elements = self._sought(q)
         return elements.for_each(self._known.contains(elements))

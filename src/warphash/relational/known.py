@@ -18,13 +18,14 @@ from ..runtime.devices import engine_for
 from ..storage.strings.string_table import StringTable
 from ..table.maps import HashMap, HashSet
 from .comparable import as_type_of
+from .composites import RowElements
 from .device_elements import DeviceElements
 from .device_known import DeviceKnown
-from .elements import ItemElements
+from .elements import Elements
 from .items import Fixed, Items, Missing, Packed, Text, packed
 from .numbered import Int64s
 
-__all__ = ["Known", "KnownItems", "as_keys", "known_of", "set_of"]
+__all__ = ["Known", "KnownItems", "KnownRows", "as_keys", "known_of", "set_of"]
 
 _NO_NUMBER = 2**32 - 1
 """Of a string that a `StringTable` does not have."""
@@ -33,9 +34,9 @@ _LookUp = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
 
 
 class Known(Protocol):
-    """Elements that others are looked up in: in host memory (`KnownItems`) or on a GPU (`DeviceKnown`)."""
+    """Elements that others are looked up in: in host memory (`KnownItems`), on a GPU (`DeviceKnown`), or rows."""
 
-    def codes_of(self, elements: ItemElements) -> Any:
+    def codes_of(self, elements: Elements) -> Any:
         """The code of each element, int64[n]; -1 for one that is not there.
 
         Raises
@@ -44,7 +45,7 @@ class Known(Protocol):
             For elements on another device.
         """
 
-    def contains(self, elements: ItemElements) -> Any:
+    def contains(self, elements: Elements) -> Any:
         """Which elements are there, bool[n]. Raises as `codes_of`."""
 
 
@@ -105,11 +106,11 @@ class KnownItems:
             kept = codes if rows.kept is None else codes[rows.kept]
             self._table = HashMap.from_arrays(as_keys(rows), kept, assume_unique=True, **_options(rows))
 
-    def codes_of(self, elements: ItemElements) -> Int64s:
+    def codes_of(self, elements: Elements) -> Int64s:
         """As `Known.codes_of`."""
         return self._answers(elements.items, self._codes, np.int64(-1), np.int64(self._null_code))
 
-    def contains(self, elements: ItemElements) -> npt.NDArray[np.bool_]:
+    def contains(self, elements: Elements) -> npt.NDArray[np.bool_]:
         """As `Known.contains`."""
         return self._answers(elements.items, self._flags, np.bool_(False), np.bool_(self._null_code >= 0))
 
@@ -161,20 +162,69 @@ class KnownItems:
         return numbers
 
 
-def known_of(elements: ItemElements, firsts: Int64s) -> Known:
+class KnownRows:
+    """Rows of columns to be found, each with its code.
+
+    Items of each column are looked up in the distinct ones of that column, and so become codes. Rows of codes are
+    looked up among those of the known rows. So columns of two types are compared by their values.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+    firsts
+        First positions of the distinct rows. The code of each is its place among these.
+    nan, null
+        ``"one"``: an item that is NaN or null equals its like; ``"dropped"``: no row with one is found.
+
+    Raises
+    ------
+    DtypeError
+        As `KnownItems`; and for more than 16 columns, as each row of codes is a key.
+    MemoryError
+        If there is no room.
+    """
+
+    def __init__(self, rows: RowElements, firsts: Int64s, *, nan: Missing = "one", null: Missing = "one") -> None:
+        self._columns, codes = [], []
+        for column in rows.columns:
+            numbers = column.number(codes=True)
+            self._columns.append(known_of(column, numbers.firsts, nan=nan, null=null))
+            codes.append(numbers.code_of_each[firsts])
+        coded = rows.coded(codes)
+        self._rows = known_of(coded, coded.ranks(len(coded)))
+
+    def codes_of(self, elements: Elements) -> Any:
+        """As `Known.codes_of`, of rows of as many columns."""
+        return self._rows.codes_of(self._coded(elements))
+
+    def contains(self, elements: Elements) -> Any:
+        """As `Known.contains`, of rows of as many columns."""
+        return self._rows.contains(self._coded(elements))
+
+    def _coded(self, elements: Elements) -> Elements:
+        """Rows of codes. An item that its column does not have is -1, which no known row has."""
+        assert isinstance(elements, RowElements)
+        pairs = zip(self._columns, elements.columns, strict=True)
+        return elements.coded([known.codes_of(column) for known, column in pairs])
+
+
+def known_of(elements: Elements, firsts: Int64s, *, nan: Missing = "one", null: Missing = "one") -> Known:
     """The distinct ones of some elements, by their first positions. The code of each is its place among these.
 
-    Raises as `KnownItems` and `DeviceKnown`.
+    Rules and exceptions are those of `KnownItems`, `DeviceKnown` and `KnownRows`.
     """
+    if isinstance(elements, RowElements):
+        return KnownRows(elements, firsts, nan=nan, null=null)
     codes = elements.ranks(len(firsts))
     is_whole = len(firsts) == len(elements)
     if isinstance(elements, DeviceElements):
-        return DeviceKnown(elements if is_whole else elements.like(elements.taken(firsts)), codes)
+        return DeviceKnown(elements if is_whole else elements.like(elements.taken(firsts)), codes, nan=nan)
     items = elements.items
     if not is_whole:
         valid = None if items.valid is None else items.valid[firsts]
         items = items._replace(array=items.array[firsts], valid=valid)
-    return KnownItems(items, codes)
+    return KnownItems(items, codes, nan=nan, null=null)
 
 
 def set_of(rows: Packed) -> HashSet[Any]:

@@ -17,12 +17,13 @@ from ..runtime.engine import Engine
 from ..storage.groups.members import mark_members
 from ..table.maps import HashMap, HashSet
 from .comparable import as_type_of
+from .composites import RowElements, check_alike, row_elements_of
 from .device_elements import DeviceElements
 from .device_known import DeviceKnown
-from .elements import ItemElements, elements_of
+from .elements import Elements
 from .index import Index
 from .items import Fixed, Missing, Packed, Text, packed
-from .known import KnownItems, as_keys, set_of
+from .known import KnownItems, as_keys, known_of, set_of
 from .numbered import number_rows
 
 __all__ = ["found_in", "isin"]
@@ -49,16 +50,17 @@ def isin(
         As ``x`` of `unique`.
     test_elements
         An array, a list or a column to look them up in. Numbers are compared as numbers, whatever their types are. If
-        ``element`` is on a GPU, these are on that GPU, too, or in host memory, and are copied there. Or an `Index`, a
-        `HashSet` or a `HashMap`, which has its own rules for NaN and nulls.
+        ``element`` is on a GPU, these are on that GPU, too, or in host memory, and are copied there. If ``element`` is
+        a tuple of columns, a tuple of as many (at most 16) on the same device. Or an `Index`, a `HashSet` or a
+        `HashMap`, which has its own rules for NaN and nulls.
     assume_unique
         As of NumPy's function. The answer does not depend on it.
     invert
         Find the elements that are not among the others.
     equal_nan
-        NaN is among the others if one of them is NaN; and so is NaT.
+        NaN is among the others if one of them is NaN; and so is NaT. Otherwise a row with NaN is not among others.
     nulls
-        ``"equal"``: a null is among the others if one of them is null. ``"unequal"``: it never is.
+        ``"equal"``: a null is among the others if one of them is null. ``"unequal"``: it never is, and no row with one.
 
     Returns
     -------
@@ -72,7 +74,9 @@ def isin(
         If there is no such rule for nulls.
     DeviceError
         If the others are on a GPU, and ``element`` is not.
-    DtypeError, ShapeError, MemoryError
+    ShapeError
+        As `unique`; and if only one is a tuple of columns, or they are not of as many columns.
+    DtypeError, MemoryError
         As `unique`.
 
     Notes
@@ -90,14 +94,14 @@ def isin(
     if isinstance(test_elements, Index | HashMap | HashSet):
         answers = test_elements.contains(element)
         return _inverted(answers) if invert else answers
-    elements = elements_of(element)
+    elements = row_elements_of(element)
     nan: Missing = "one" if equal_nan else "dropped"
     null: Missing = "one" if nulls == "equal" else "dropped"
-    flags = found_in(elements, elements_of(test_elements), nan=nan, null=null)
+    flags = found_in(elements, row_elements_of(test_elements), nan=nan, null=null)
     return elements.for_each(~flags if invert else flags)
 
 
-def found_in(elements: ItemElements, given: ItemElements, *, nan: Missing, null: Missing) -> Any:
+def found_in(elements: Elements, given: Elements, *, nan: Missing, null: Missing) -> Any:
     """Which elements are among others, bool[n], where the elements are.
 
     Parameters
@@ -108,8 +112,14 @@ def found_in(elements: ItemElements, given: ItemElements, *, nan: Missing, null:
     Raises
     ------
     DeviceError
-        If the others are on a GPU, and the elements are not there. Others in host memory are sent to the elements.
+        If the others are on a GPU, and the elements are not there. Others in host memory are sent to the elements,
+        unless they are rows.
+    ShapeError
+        As `check_alike`.
     """
+    check_alike(elements, given)
+    if isinstance(given, RowElements):
+        return known_of(given, given.number().firsts, nan=nan, null=null).contains(elements)
     if isinstance(elements, DeviceElements):
         return DeviceKnown(_there(given, elements), nan=nan).contains(elements)
     items, others = elements.items, given.items
@@ -132,7 +142,7 @@ def found_in(elements: ItemElements, given: ItemElements, *, nan: Missing, null:
     return flags
 
 
-def _there(others: ItemElements, elements: DeviceElements) -> DeviceElements:
+def _there(others: Elements, elements: DeviceElements) -> DeviceElements:
     """Others on the GPU of some elements: those that are there, or those in host memory that their type has."""
     if isinstance(others, DeviceElements):
         return others

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from .composites import row_elements_of, rows_concatenated
 from .distinct import unique
-from .elements import ItemElements, concatenated, elements_of
+from .elements import Elements
 from .membership import found_in
 from .numbered import Int64s
 
@@ -27,7 +28,7 @@ class _Both(NamedTuple):
         Which distinct elements are NaN or NaT.
     """
 
-    elements: ItemElements
+    elements: Elements
     length: int
     first: Int64s
     second: Int64s
@@ -47,7 +48,8 @@ def intersect1d(
     Parameters
     ----------
     ar1, ar2
-        As ``x`` of `unique`, of types for which the library of ``ar1`` finds a common one.
+        As ``x`` of `unique`, of types for which the library of ``ar1`` finds a common one. Or two tuples of as many
+        columns: elements are their rows.
     assume_unique
         As of NumPy's function. The answer does not depend on it.
     return_indices
@@ -118,7 +120,7 @@ def union1d(ar1: Any, ar2: Any, *, sorted: bool = True) -> Any:
     >>> warphash.union1d([3, 1], [2, 3], sorted=False)
     array([3, 1, 2])
     """
-    elements, _ = concatenated(ar1, ar2)
+    elements, _ = rows_concatenated(ar1, ar2)
     return _in_order(elements, elements.number().firsts, sorted)
 
 
@@ -154,8 +156,8 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, sorted: bool =
     >>> warphash.setdiff1d([3, 1, 4, 1], [4, 5])
     array([1, 3])
     """
-    values = elements_of(ar1 if assume_unique else unique(ar1))
-    found = found_in(values, elements_of(ar2), nan="dropped", null="one")
+    values = row_elements_of(ar1 if assume_unique else unique(ar1))
+    found = found_in(values, row_elements_of(ar2), nan="dropped", null="one")
     return _in_order(values, values.ranks(len(values))[~found], sorted and not assume_unique)
 
 
@@ -200,7 +202,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, sorted: bool = 
 
 def _numbered(ar1: Any, ar2: Any) -> _Both:
     """Number the distinct elements of two arrays."""
-    elements, length = concatenated(ar1, ar2)
+    elements, length = rows_concatenated(ar1, ar2)
     numbers = elements.number(codes=True)
     firsts = numbers.firsts
     first = elements.xp.where(firsts < length, firsts, -1)
@@ -208,7 +210,7 @@ def _numbered(ar1: Any, ar2: Any) -> _Both:
     return _Both(elements, length, first, second, elements.is_nan(firsts))
 
 
-def _in_order(elements: ItemElements, positions: Int64s, ascending: bool) -> Any:
+def _in_order(elements: Elements, positions: Int64s, ascending: bool) -> Any:
     """The elements at some positions, in their order or in ascending order."""
     values = elements.taken(positions)
     return elements.taken(positions[elements.order(values)]) if ascending else values
