@@ -176,10 +176,10 @@ def rows_concatenated(x: Any, y: Any) -> tuple[Elements, int]:
     DeviceError, DtypeError
         As `elements.concatenated`, for each column.
     """
-    first, second = row_elements_of(x), row_elements_of(y)
-    check_alike(first, second)
-    if not isinstance(first, RowElements):
+    if not (_are_columns(x) or _are_columns(y)):
         return concatenated(x, y)
+    first = row_elements_of(x)
+    check_alike(first, row_elements_of(y))
     return RowElements([concatenated(*columns)[0] for columns in zip(x, y, strict=True)]), len(first)
 
 
