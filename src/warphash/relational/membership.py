@@ -10,13 +10,14 @@ import numpy.typing as npt
 
 from ..arrays.adapters.columns import library_name
 from ..arrays.adapters.numpy import address_of
+from ..arrays.arrow_values import Valid
 from ..arrays.row_type import MAX_KEY_BYTES
 from ..errors import ParameterError
 from ..runtime.devices import engine_for
 from ..runtime.engine import Engine
 from ..storage.groups.members import mark_members
 from ..table.maps import HashMap, HashSet
-from .comparable import as_type_of
+from .comparable import Compared, as_type_of
 from .composites import RowElements, check_alike, row_elements_of
 from .device_elements import DeviceElements
 from .device_known import DeviceKnown
@@ -127,9 +128,7 @@ def found_in(elements: Elements, given: Elements, *, nan: Missing, null: Missing
     if isinstance(items, Text) or compared is None or isinstance(compared.items, Text):
         return KnownItems(others, nan=nan, null=null).contains(elements)
     has_null = null == "one" and others.valid is not None and not others.valid.all()
-    valid = others.valid
-    if compared.fits is not None:
-        valid = compared.fits if valid is None else compared.fits & valid
+    valid = _kept(compared, others.valid)
     engine = engine_for("cpu")
     rows = packed(engine, items, nan)
     found = _found_rows(engine, rows, packed(engine, Fixed(compared.items.array, valid), nan))
@@ -150,11 +149,14 @@ def _there(others: Elements, elements: DeviceElements) -> DeviceElements:
     compared = as_type_of(items, Fixed(np.empty(0, dtype)))
     if compared is None:
         return elements.sent(np.empty(0, dtype))
-    valid = items.valid
-    if compared.fits is not None:
-        valid = compared.fits if valid is None else compared.fits & valid
-    array = compared.items.array
+    valid, array = _kept(compared, items.valid), compared.items.array
     return elements.sent(array if valid is None else array[valid])
+
+
+def _kept(compared: Compared, valid: Valid) -> Valid:
+    """Which items are no nulls, and are in the type that they are compared in; None if all are."""
+    fits = compared.fits
+    return valid if fits is None else fits if valid is None else fits & valid
 
 
 def _found_rows(engine: Engine, rows: Packed, others: Packed) -> npt.NDArray[np.bool_]:
