@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import warphash
 from support.refusals import refusing
-from support.relational import KINDS, NAN, NULL, canonical, in_order, items_of, lists_of, shown
+from support.relational import KINDS, NAN, NULL, Kind, canonical, in_order, items_of, lists_of, shown
 from warphash import ShapeError
 from warphash.runtime.devices import engine_for
 
@@ -115,11 +115,16 @@ RULES = {"drop": "dropped", "key": "one"}
 class Rows:
     """Columns of all kinds that are drawn, and their distinct rows by a list of Python's."""
 
-    def __init__(self, data: st.DataObject) -> None:
-        self.kinds = data.draw(TABLES)
+    def __init__(self, data: st.DataObject, kinds: list[Kind] | None = None) -> None:
+        self.kinds = kinds or data.draw(TABLES)
         n = data.draw(st.integers(1, 10))
         self.lists = [data.draw(lists_of(kind, n, n)) for kind in self.kinds]
         self.columns = tuple(kind.make(items) for kind, items in zip(self.kinds, self.lists, strict=True))
+
+    @property
+    def keys(self) -> list[tuple[Any, ...]]:
+        """The rows, of which equal ones are equal."""
+        return [tuple(map(canonical, row)) for row in zip(*self.lists, strict=True)]
 
     def walked(self, missing: str = "one") -> tuple[list[int], list[int], list[int]]:
         """First positions, codes and counts.
@@ -131,8 +136,7 @@ class Rows:
             with NaN, or with a null, is no element.
         """
         keys: list[Any] = []
-        for position, row in enumerate(zip(*self.lists, strict=True)):
-            items = tuple(map(canonical, row))
+        for position, items in enumerate(self.keys):
             is_apart = missing == "apart" and NAN in items
             is_dropped = missing == "dropped" and (NAN in items or NULL in items)
             keys.append(None if is_dropped else (None, position) if is_apart else items)
@@ -158,6 +162,13 @@ def test_unique_rows_of_columns_of_all_kinds(data: st.DataObject) -> None:
     assert rows.are_taken(values, firsts)
     assert [np.asarray(part).tolist() for part in made] == [firsts, codes, counts]
     assert rows.are_taken(warphash.unique(rows.columns, equal_nan=equal_nan), firsts)
+    if not equal_nan:
+        made = warphash.unique_all(rows.columns)
+        assert rows.are_taken(made.values, firsts)
+        assert [np.asarray(part).tolist() for part in made[1:]] == [firsts, codes, counts]
+        assert rows.are_taken(warphash.unique_values(rows.columns), firsts)
+        assert np.asarray(warphash.unique_counts(rows.columns).counts).tolist() == counts
+        assert np.asarray(warphash.unique_inverse(rows.columns).inverse_indices).tolist() == codes
 
 
 @few
@@ -195,6 +206,94 @@ def test_other_verbs_of_rows_of_all_kinds(nulls: Any, data: st.DataObject) -> No
     for keep, positions in kept.items():
         flags = np.asarray(warphash.duplicated(rows.columns, keep)).tolist()  # type: ignore[arg-type]
         assert flags == [position not in positions for position in range(len(codes))]
+
+
+@few
+@given(data=st.data())
+def test_rows_among_others(data: st.DataObject) -> None:
+    rows = Rows(data)
+    others = Rows(data, rows.kinds)
+    equal_nan, invert = data.draw(st.booleans()), data.draw(st.booleans())
+    nulls: Any = data.draw(st.sampled_from(["equal", "unequal"]))
+    flags = warphash.isin(rows.columns, others.columns, equal_nan=equal_nan, nulls=nulls, invert=invert)
+    absent = {NAN: not equal_nan, NULL: nulls == "unequal"}
+    expected = [key in others.keys and not any(absent.get(item, False) for item in key) for key in rows.keys]
+    assert np.asarray(flags).tolist() == [flag ^ invert for flag in expected]
+    assert type(flags).__module__.partition(".")[0] == rows.kinds[0].library
+
+
+@few
+@given(data=st.data())
+def test_an_index_of_rows(data: st.DataObject) -> None:
+    keys = Rows(data)
+    sought = Rows(data, keys.kinds)
+    index = warphash.Index(keys.columns)
+    assert len(index) == len(keys.keys) and keys.are_taken(index.keys(), list(range(len(index))))
+    found = [[at for at, key in enumerate(keys.keys) if key == wanted] for wanted in sought.keys]
+    assert np.asarray(index.contains(sought.columns)).tolist() == [bool(each) for each in found]
+    positions, missing = index.get_indexer_non_unique(sought.columns)
+    assert np.asarray(positions).tolist() == [at for each in found for at in each or [-1]]
+    assert np.asarray(missing).tolist() == [at for at, each in enumerate(found) if not each]
+    if index.is_unique:
+        made = index.get_indexer(sought.columns)
+        assert np.asarray(made).tolist() == [each[0] if each else -1 for each in found]
+
+
+@few
+@given(data=st.data())
+def test_sets_of_rows(data: st.DataObject) -> None:
+    one = Rows(data)
+    other = Rows(data, one.kinds)
+    firsts, others = one.walked()[0], other.walked()[0]
+    common = [at for at in firsts if one.keys[at] in other.keys and NAN not in one.keys[at]]
+    only = [at for at in firsts if at not in common]
+    only_other = [at for at in others if other.keys[at] not in one.keys or NAN in other.keys[at]]
+    arguments = one.columns, other.columns
+    assert one.are_taken(warphash.intersect1d(*arguments, sorted=False), common)
+    assert one.are_taken(warphash.setdiff1d(*arguments, sorted=False), only)
+    keys = [*one.keys, *other.keys]
+    for function, expected in (
+        (warphash.union1d, list(dict.fromkeys(keys))),
+        (warphash.setxor1d, [one.keys[at] for at in only] + [other.keys[at] for at in only_other]),
+    ):
+        made = function(*arguments, sorted=False)
+        assert list(zip(*(map(canonical, items_of(part)) for part in made), strict=True)) == expected
+    values, of_first, of_second = warphash.intersect1d(*arguments, return_indices=True)
+    assert sorted(np.asarray(of_first).tolist()) == common and one.are_taken(values, np.asarray(of_first).tolist())
+    assert [other.keys.index(one.keys[at]) for at in np.asarray(of_first)] == np.asarray(of_second).tolist()
+
+
+def test_rows_of_other_types_and_in_ascending_order() -> None:
+    shops, items = np.array([2, 1, 2, 1]), np.array(["tea", "cup", "cup", "cup"])
+    others = (np.array([2.0, 1.5, 1.0], "f4"), ["cup", "cup", "tea"])
+    assert warphash.isin((shops, items), (others[0], np.array(others[1]))).tolist() == [False, False, True, False]
+    index = warphash.Index((shops[:3], items[:3]))
+    assert index.get_indexer((np.array([2**62 + 0.0, 2.0]), np.array(["tea", "tea"], object))).tolist() == [-1, 0]
+    assert [part.tolist() for part in warphash.union1d((shops, items), (shops, items))] == [
+        [1, 2, 2],
+        ["cup", "cup", "tea"],
+    ]
+    empty = (shops[:0], items[:0])
+    assert warphash.isin((shops, items), empty).tolist() == [False] * 4
+    assert warphash.Index(empty).get_indexer((shops, items)).tolist() == [-1] * 4
+    assert warphash.isin(empty, (shops, items)).tolist() == []
+
+
+def test_rows_beside_something_else() -> None:
+    rows, longer = (np.arange(2), np.arange(2)), (np.arange(2),) * 3
+    for call in (
+        lambda: warphash.isin(rows, np.arange(2)),
+        lambda: warphash.isin([1], rows),
+        lambda: warphash.isin(rows, longer),
+        lambda: warphash.union1d(rows, [1]),
+        lambda: warphash.setdiff1d(rows, longer),
+        lambda: warphash.Index(rows).contains([1]),
+        lambda: warphash.Index([1]).get_indexer(rows),
+    ):
+        with pytest.raises(ShapeError, match="of as many columns"):
+            call()
+    with pytest.raises(warphash.DtypeError, match="128 bytes"):
+        warphash.Index((np.arange(2),) * 17)
 
 
 def test_truth_values_of_any_byte() -> None:

@@ -47,6 +47,9 @@ CALLS: dict[str, Callable[[], Any]] = {
     "setxor1d": lambda: warphash.setxor1d(FEW, FEW[:30]),
     "Index": lambda: warphash.Index(MANY).get_indexer_non_unique(MANY[:1000] * 2),
     "Index of a file": lambda: reloaded(TEXTS).get_indexer_non_unique(TEXTS[::-1]),
+    "isin of rows": lambda: warphash.isin((FEW, TEXTS), (FEW[:50], TEXTS[:50])),
+    "setxor1d of rows": lambda: warphash.setxor1d((FEW, MANY[:200]), (FEW[:50], MANY[:50]), sorted=False)[1],
+    "Index of rows": lambda: warphash.Index((FEW, FLOATS)).get_indexer_non_unique((FEW[:9], FLOATS[:9])),
     "Index of texts": lambda: warphash.Index(TEXTS).contains(TEXTS[::-1]),
 }
 

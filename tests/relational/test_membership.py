@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warphash
-from support.relational import KINDS, NAN, NULL, Kind, Oracle, canonical, in_order, items_of, lists_of, shown
+from support.relational import KINDS, Kind, Oracle, canonical, fitting, in_order, is_among, items_of, lists_of, shown
 from warphash.relational import membership
 
 few = settings(max_examples=25)
@@ -21,15 +21,6 @@ kinds = pytest.mark.parametrize("kind", KINDS, ids=str)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways of isin, whatever the number of elements is."""
     monkeypatch.setattr(membership, "_FEW", 1 << 12 if request.param == "few" else 0)
-
-
-def is_among(item: Any, others: list[Any], equal_nan: bool, equal_nulls: bool) -> bool:
-    made = canonical(item)
-    return (
-        not (made == NAN and not equal_nan)
-        and not (made == NULL and not equal_nulls)
-        and made in map(canonical, others)
-    )
 
 
 @kinds
@@ -47,21 +38,7 @@ def test_isin(kind: Kind, data: st.DataObject) -> None:
         assert type(made).__module__.partition(".")[0] == kind.library
 
 
-NUMBERS = [0, 1, -1, 2, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1, -(2**63), 0.5, 2.0**53, 2.0**63, 2.0**64, True]
 TYPES = ["bool", "int8", "uint8", "int32", "int64", "uint64", "float32", "float64", "complex128"]
-
-
-def fitting(dtype: str) -> list[Any]:
-    """The numbers that a type has."""
-    held = []
-    for number in NUMBERS:
-        try:
-            made = np.array([number]).astype(dtype) if isinstance(number, float) else np.array([number], dtype)
-        except OverflowError:
-            continue
-        if made[0].item() == number:
-            held.append(made[0])
-    return held
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -213,3 +190,13 @@ def test_wide_keys_are_refused_by_an_index() -> None:
 def test_bad_rule() -> None:
     with pytest.raises(warphash.ParameterError, match="'equal' or 'unequal'"):
         warphash.isin([1], [1], nulls="same")  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "list"])
+def test_nulls_among_strings_are_not_read(library: str) -> None:
+    """A null has no bytes. The others are compared with strings of a fixed width."""
+    items, index = ["b", None, "aß", None], warphash.Index(np.array(["aß", "b"]))
+    module: Any = None if library == "list" else pytest.importorskip(library)
+    made = items if module is None else module.array(items) if library == "pyarrow" else module.Series(items)
+    assert np.asarray(index.get_indexer(made)).tolist() == [1, -1, 0, -1]
+    assert np.asarray(warphash.isin(made, np.array(["b"]))).tolist() == [True, False, False, False]

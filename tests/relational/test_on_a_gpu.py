@@ -1,4 +1,7 @@
-"""The relational verbs of arrays on a GPU: emulated, with arrays of PyTorch and of NumPy that pass for arrays there."""
+"""The relational verbs of arrays on a GPU: emulated, with arrays of PyTorch and of NumPy that pass for arrays there.
+
+Those of NumPy pass for arrays of CuPy, and refuse arrays of the host (`support.elsewhere`).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import importlib.util
 import math
 import sys
 import weakref
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -14,8 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warphash
+from support.elsewhere import ELSEWHERE, Elsewhere, bare, there
 from support.engines import missing
-from support.relational import FLOATS, INTEGERS, Oracle, in_order, shown
+from support.refusals import refusing
+from support.relational import FLOATS, INTEGERS, Oracle, canonical, fitting, in_order, is_among, shown
 from warphash.arrays import view
 from warphash.arrays.adapters.numpy import NUMPY
 from warphash.arrays.library import ArrayView
@@ -27,11 +33,15 @@ few = settings(max_examples=10)
 LIBRARIES = [name for name in ("torch", "cupy") if name == "cupy" or importlib.util.find_spec("torch")]
 TYPES = {
     "bool": (True, False),
+    "int8": INTEGERS,
     "uint8": (0, 1, 255),
+    "int16": INTEGERS,
+    "uint16": (0, 1, 2**16 - 1),
     "int32": INTEGERS,
     "int64": INTEGERS,
     "uint32": (0, 1, 2**32 - 1),
     "uint64": (0, 1, 2**63, 2**64 - 1),
+    "float16": FLOATS,
     "float32": FLOATS,
     "float64": FLOATS,
 }
@@ -48,18 +58,18 @@ class OnDevice:
         The adapter of arrays in host memory.
     kind
         The library that it passes for.
-    of_host
-        Makes an array of one of NumPy's, with the same memory.
+    of_host, host_of
+        Makes an array of one of NumPy's, with the same memory; and the other way round.
     """
 
-    def __init__(self, library: Any, kind: str, of_host: Any) -> None:
-        self._library, self.kind, self._of_host = library, kind, of_host
+    def __init__(self, library: Any, kind: str, of_host: Any, host_of: Any) -> None:
+        self._library, self.kind, self._of_host, self._host_of = library, kind, of_host, host_of
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._library, name)
 
     def see(self, array: Any) -> ArrayView:
-        host = np.asarray(array).view(np.ndarray)
+        host = self._host_of(array)
         memory = engine_for("emulated").from_host(np.ascontiguousarray(host)) if host.size else None
         ptr = memory.ptr if memory else 0
         return ArrayView(ptr, host.shape, host.dtype, "emulated", None, array, None, self, memory)  # type: ignore[arg-type]
@@ -82,31 +92,30 @@ class OnDevice:
         return False
 
 
-class Array(np.ndarray):
-    """An array of a library that calls itself CuPy."""
+def pass_for_arrays_of(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes arrays on the emulated GPU, of a library."""
+    if name == "torch":
+        import torch
+
+        from warphash.arrays.adapters.torch import LIBRARY
+
+        on_device = OnDevice(LIBRARY, "torch", torch.from_numpy, torch.Tensor.numpy)
+        monkeypatch.setitem(view.known_libraries, torch.Tensor, on_device)
+        return lambda items, dtype: torch.from_numpy(np.array(items, dtype))
+
+    monkeypatch.setitem(sys.modules, "cupy", ELSEWHERE)  # type: ignore[arg-type]
+    monkeypatch.setitem(view.known_libraries, Elsewhere, OnDevice(NUMPY, "cupy", there, bare))
+    return lambda items, dtype: there(np.array(items, dtype))
 
 
 @pytest.fixture(params=LIBRARIES)
 def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes an array on the emulated GPU."""
-    if request.param == "torch":
-        import torch
-
-        from warphash.arrays.adapters.torch import LIBRARY
-
-        monkeypatch.setitem(view.known_libraries, torch.Tensor, OnDevice(LIBRARY, "torch", torch.from_numpy))
-        return lambda items, dtype: torch.from_numpy(np.array(items, dtype))
-
-    monkeypatch.setitem(sys.modules, "cupy", np)
-    monkeypatch.setitem(view.known_libraries, Array, OnDevice(NUMPY, "cupy", lambda host: host.view(Array)))
-    return lambda items, dtype: np.array(items, dtype).view(Array)
+    return pass_for_arrays_of(request.param, monkeypatch)
 
 
 def items_of(made: Any) -> list[Any]:
     return list(np.asarray(made).reshape(-1))
-
-
-kinds = pytest.mark.parametrize("dtype", TYPES)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -224,6 +233,28 @@ def test_rows_of_columns(make: Any, first: str) -> None:
         lasts = [at for at in range(n) if one.codes[at] not in one.codes[at + 1 :]]
         assert items_of(warphash.duplicated(columns, "last")) == [at not in lasts for at in range(n)]
         assert items_of(warphash.value_counts(columns, sort=False, dropna=False)[1]) == one.counts
+        check_rows_looked_up(columns, [tuple(map(canonical, row)) for row in rows])
+
+    def check_rows_looked_up(columns: tuple[Any, ...], keys: list[tuple[Any, ...]]) -> None:
+        half = tuple(column[: len(keys) // 2] for column in columns)
+        held = keys[: len(keys) // 2]
+        has_nan = ["(nan)" in key for key in keys]
+        flags = warphash.isin(columns, half)
+        assert type(flags) is type(columns[0])
+        assert items_of(flags) == [key in held and not is_nan for key, is_nan in zip(keys, has_nan, strict=True)]
+        index = warphash.Index(half)
+        found = [[at for at, key in enumerate(held) if key == wanted] for wanted in keys]
+        assert items_of(warphash.isin(columns, index)) == [bool(each) for each in found]
+        positions, _ = index.get_indexer_non_unique(columns)
+        assert type(positions) is type(columns[0])
+        assert items_of(positions) == [at for each in found for at in each or [-1]]
+        made = index.keys()
+        assert [len(part) for part in made] == [len(held)] * len(columns)
+        distinct = list(dict.fromkeys(keys))
+        assert [len(part) for part in warphash.union1d(half, columns)] == [len(distinct)] * len(columns)
+        made = warphash.setdiff1d(columns, half, sorted=False)
+        expected = [key for key in distinct if key not in held or "(nan)" in key]
+        assert list(zip(*(map(canonical, items_of(part)) for part in made), strict=True)) == expected
 
     check()
 
@@ -242,17 +273,208 @@ def test_shapes(make: Any) -> None:
     assert [len(made) for made in warphash.unique(make([], "i8"), True, True, True, sorted=True)] == [0, 0, 0, 0]
 
 
-def test_what_is_refused(make: Any) -> None:
-    array = make([1, 2], "i8")
+def some_of(dtype: str, least: int = 0) -> Any:
+    return st.lists(st.sampled_from(TYPES[dtype]), min_size=least, max_size=10)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_set_functions(make: Any, dtype: str) -> None:
+    @few
+    @given(some_of(dtype), some_of(dtype))
+    def check(one: list[Any], other: list[Any]) -> None:
+        first, second = make(one, dtype), make(other, dtype)
+        distinct, others = Oracle(one).values, Oracle(other).values
+        common = [item for item in distinct if is_among(item, other, False, True)]
+        only = [item for item in distinct if not is_among(item, other, False, True)]
+        only_other = [item for item in others if not is_among(item, one, False, True)]
+        expected = {
+            warphash.intersect1d: common,
+            warphash.union1d: Oracle([*one, *other]).values,
+            warphash.setdiff1d: only,
+            warphash.setxor1d: [*only, *only_other],
+        }
+        for function, items in expected.items():
+            made, ordered = function(first, second, sorted=False), function(first, second)
+            assert type(made) is type(ordered) is type(first) and made.dtype == first.dtype
+            assert shown(items_of(made)) == shown(items), function
+            assert shown(items_of(ordered)) == shown(in_order(items)), function
+        assert shown(items_of(warphash.setdiff1d(first, other, sorted=False))) == shown(only)
+        alone = [item for item in one if not is_among(item, other, False, True)]
+        assert shown(items_of(warphash.setdiff1d(first, second, assume_unique=True))) == shown(alone)
+        for is_sorted, items in ((True, in_order(common)), (False, common)):
+            values, *made = warphash.intersect1d(first, second, return_indices=True, sorted=is_sorted)
+            assert shown(items_of(values)) == shown(items)
+            for positions, given_items in zip(made, (one, other), strict=True):
+                keys = list(map(canonical, given_items))
+                assert type(positions) is type(first) and items_of(positions) == [keys.index(item) for item in items]
+
+    check()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_index(make: Any, dtype: str) -> None:
+    @few
+    @given(some_of(dtype), some_of(dtype))
+    def check(keys: list[Any], sought: list[Any]) -> None:
+        array, q = make(keys, dtype), make(sought, dtype)
+        index, held = warphash.Index(array), list(map(canonical, keys))
+        array[:] = make([TYPES[dtype][0]] * len(keys), dtype)
+        assert type(index.keys()) is type(array) and shown(items_of(index.keys())) == shown(keys)
+        found = [[at for at, key in enumerate(held) if key == wanted] for wanted in map(canonical, sought)]
+        flags = index.contains(q)
+        assert type(flags) is type(array) and items_of(flags) == [bool(each) for each in found]
+        assert items_of(warphash.isin(q, index, invert=True)) == [not each for each in found]
+        positions, missing = index.get_indexer_non_unique(q)
+        assert type(positions) is type(missing) is type(array)
+        assert items_of(positions) == [at for each in found for at in each or [-1]]
+        assert items_of(missing) == [at for at, each in enumerate(found) if not each]
+        assert index.is_unique == (len(set(held)) == len(held))
+        if index.is_unique:
+            made = index.get_indexer(q)
+            assert type(made) is type(array) and np.asarray(made).dtype == np.int64
+            assert items_of(made) == [each[0] if each else -1 for each in found]
+
+    check()
+
+
+def test_shapes_of_an_index(make: Any) -> None:
+    index = warphash.Index(make([[30, 10], [20, 7]], "i4"))
+    assert len(index) == 4 and "4 keys" in repr(index)
+    assert np.asarray(index.get_indexer(make([[7], [8]], "i8"))).tolist() == [[3], [-1]]
+    with pytest.raises(warphash.ParameterError, match="get_indexer_non_unique"):
+        warphash.Index(make([1, 1], "i4")).get_indexer(make([1], "i4"))
+
+
+NUMBERS = [dtype for dtype in TYPES if dtype not in ("int16", "uint16", "uint32", "float16")]
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("of_others", NUMBERS)
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_numbers_of_two_types_are_compared_by_their_values(make: Any, dtype: str, of_others: str) -> None:
+    items, others = fitting(dtype), fitting(of_others)
+    exact = [other.item() for other in others]
+    expected = [item.item() in exact for item in items]
+    array, there = make(items, dtype), make(others, of_others)
+    assert items_of(warphash.isin(array, there)) == expected
+    assert items_of(warphash.isin(array, np.array(others, of_others))) == expected
+    codes, absent = warphash.Index(there).get_indexer_non_unique(array)
+    keys = [[at for at, key in enumerate(exact) if key == item.item()] for item in items]
+    assert items_of(codes) == [at for each in keys for at in each or [-1]]
+    assert items_of(absent) == [at for at, is_there in enumerate(expected) if not is_there]
+
+
+def test_others_in_host_memory_of_other_kinds(make: Any) -> None:
+    array = make([1, 2, 3], "i4")
+    assert items_of(warphash.isin(array, [2.0, 2.5, None])) == [False, True, False]
+    assert items_of(warphash.isin(array, ["1"])) == items_of(warphash.isin(array, [])) == [False] * 3
+    assert items_of(warphash.setdiff1d(array, [1, 2**70 * 1.0])) == [2, 3]
+    wide = make([1, 2**63], "u8")
+    assert items_of(warphash.isin(wide, np.array([2**63], np.ulonglong))) == [False, True]
+    assert items_of(warphash.isin(wide, np.array([1, 0], ">u8"))) == [True, False]
+
+
+MARK = 0x5EED << 40
+"""Added to keys: no counter and no position is as large."""
+
+
+def test_many_elements_stay_on_the_gpu(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host reads counters of the engine that are no keys, and no array of the library."""
+    engine, read = engine_for("emulated"), []
+    to_host = engine.to_host
+
+    def noted(*args: Any) -> Any:
+        read.append(to_host(*args))
+        return read[-1]
+
+    generator = np.random.default_rng(5)
+    one, other = (MARK + generator.integers(low, low + 4000, 5000) for low in (0, 2000))
+    keys = np.unique(other)
+    sought, order = one[:500], np.argsort(other, kind="stable")
+    found = [order[np.searchsorted(other[order], key) :][: (other == key).sum()] for key in sought]
+    verbs = (warphash.isin, warphash.intersect1d, warphash.union1d, warphash.setdiff1d, warphash.setxor1d)
+    expected = [getattr(np, verb.__name__)(one, other) for verb in verbs]
+    expected.append(np.where(np.isin(one, other), np.searchsorted(keys, one), -1))
+    expected.append(np.concatenate([each if len(each) else [-1] for each in found]))
+    first, second, distinct, some = (make(items, "i8") for items in (one, other, keys, sought))
+    with monkeypatch.context() as patched:
+        patched.setattr(engine, "to_host", noted)
+        for name in ("cpu", "numpy", "tolist", "__array__") if LIBRARIES[0] == "torch" else ():
+            patched.setattr(f"torch.Tensor.{name}", None)
+        made = [verb(first, second) for verb in verbs]
+        made.append(warphash.Index(distinct).get_indexer(first))
+        made.append(warphash.Index(second).get_indexer_non_unique(some)[0])
+    words = np.concatenate(
+        [array.reshape(-1).view(np.uint8)[: array.nbytes // 8 * 8].view(np.uint64) for array in read]
+    )
+    assert len(words) and not (words >= MARK).any()
+    for answer, right in zip(made, expected, strict=True):
+        assert type(answer) is type(first) and np.array_equal(np.asarray(answer), right)
+
+
+REFUSED = {
+    "isin": lambda array: warphash.isin(array, array[:3]),
+    "setdiff1d": lambda array: warphash.setdiff1d(array, array[:3]),
+    "setxor1d": lambda array: warphash.setxor1d(array, array[:3]),
+    "get_indexer_non_unique": lambda array: warphash.Index(array).get_indexer_non_unique(array[:4])[0],
+    "contains": lambda array: warphash.Index(array).contains(array[:4]),
+}
+
+
+@pytest.mark.parametrize("verb", REFUSED)
+@pytest.mark.parametrize("once", [True, False])
+def test_refused_memory_gives_no_wrong_answer(make: Any, verb: str, once: bool) -> None:
+    array = make([0.5, math.nan, -0.0, 0.0, 7.0, 0.5], "f8")
+    call, refused = REFUSED[verb], 0
+    expected = shown(items_of(call(array)))
+    for first in count(1):
+        with refusing(engine_for("emulated"), first, once=once) as refusals:
+            try:
+                assert shown(items_of(call(array))) == expected
+            except MemoryError:
+                refused += 1
+        if not refusals.refused:
+            break
+    assert refused > 0 and shown(items_of(call(array))) == expected
+
+
+def test_several_devices(make: Any) -> None:
+    array, host = make([1, 2], "i8"), np.arange(2)
     for call in (
-        lambda: warphash.union1d(array, array),
-        lambda: warphash.setdiff1d(array, [1]),
-        lambda: warphash.Index(array),
+        lambda: warphash.isin(host, array),
         lambda: warphash.isin([1], array),
+        lambda: warphash.setdiff1d(host, array),
+        lambda: warphash.union1d(array, host),
+        lambda: warphash.intersect1d([1], array),
+        lambda: warphash.Index(array).get_indexer([1]),
+        lambda: warphash.Index(array).contains(host),
+        lambda: warphash.Index(host).get_indexer(array),
+        lambda: warphash.isin((array, array), (host, host)),
+        lambda: warphash.Index((array, array)).contains((host, host)),
+        lambda: warphash.union1d((host, host), (array, array)),
     ):
-        with pytest.raises(warphash.DeviceError, match="host memory"):
+        with pytest.raises(warphash.DeviceError, match=r"host.*copy"):
             call()
-    with pytest.raises(warphash.DtypeError, match="convert one"):
-        warphash.isin(array, make([1.0], "f8"))
-    with pytest.raises(warphash.DtypeError, match="complex"):
-        warphash.unique(make([1j], "c16"))
+
+
+def test_two_libraries_on_one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    makers = [pass_for_arrays_of(name, monkeypatch) for name in LIBRARIES]
+    if len(makers) < 2:
+        pytest.skip("needs PyTorch")
+    for make_first, make_second in (makers, makers[::-1]):
+        first, second = make_first([3, 3, 5], "i8"), make_second([5, 3], "i4")
+        made = warphash.isin(first, second)
+        assert type(made) is type(first) and items_of(made) == [True] * 3
+        index = warphash.Index(second)
+        made = index.get_indexer(first)
+        assert type(made) is type(first) and items_of(made) == [1, 1, 0]
+        with pytest.raises(warphash.DeviceError, match="one library"):
+            warphash.union1d(first, second)
+        with pytest.raises(warphash.DeviceError, match="one library"):
+            warphash.Index(first).get_indexer_non_unique(second)
+
+
+def test_what_is_refused(make: Any) -> None:
+    for verb in (warphash.unique, warphash.Index):
+        with pytest.raises(warphash.DtypeError, match="complex"):
+            verb(make([1j], "c16"))

@@ -13,6 +13,7 @@ _NAMES = (
     *("arange", "asarray", "empty", "ones", "zeros", "concatenate"),
     *("argsort", "cumsum", "unique", "searchsorted", "where"),
     *("count_nonzero", "flatnonzero", "intersect1d", "isin"),
+    *("ascontiguousarray", "isnan", "moveaxis", "stack"),
 )
 """Functions that CuPy has, with the meaning that they have in NumPy."""
 
@@ -65,18 +66,24 @@ def _function(name: str) -> Any:
     """A function of NumPy for arrays elsewhere, with answers elsewhere. Only ``asarray`` takes arrays of the host."""
 
     def function(*args: Any, **options: Any) -> Any:
-        parts = [part for arg in args for part in (arg if isinstance(arg, list) else [arg])]
+        parts = [part for arg in args for part in (arg if isinstance(arg, list | tuple) else [arg])]
         if name != "asarray":
             _refuse(parts)
         found = getattr(np, name)(
-            *([bare(x) for x in arg] if isinstance(arg, list) else bare(arg) for arg in args), **options
+            *(type(arg)(map(bare, arg)) if isinstance(arg, list | tuple) else bare(arg) for arg in args), **options
         )
         return tuple(map(there, found)) if isinstance(found, tuple) else there(found)
 
     return function
 
 
-ELSEWHERE = SimpleNamespace(__name__="numpy", **{name: _function(name) for name in _NAMES})
+_TYPES = ("uint8", "int16", "int32", "int64")
+
+ELSEWHERE = SimpleNamespace(
+    __name__="numpy",
+    **{name: _function(name) for name in _NAMES},
+    **{name: getattr(np, name) for name in _TYPES},
+)
 """The module of the arrays that lie elsewhere."""
 
 

@@ -12,7 +12,20 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-__all__ = ["KINDS", "NAN", "NULL", "Kind", "Oracle", "canonical", "in_order", "items_of", "lists_of", "shown"]
+__all__ = [
+    "KINDS",
+    "NAN",
+    "NULL",
+    "Kind",
+    "Oracle",
+    "canonical",
+    "fitting",
+    "in_order",
+    "is_among",
+    "items_of",
+    "lists_of",
+    "shown",
+]
 
 NAN, NULL = "(nan)", "(null)"
 
@@ -185,7 +198,33 @@ def as_number(item: Any) -> Any:
     return tuple((part == NAN, 0 if part == NAN else part) for part in item) if isinstance(item, tuple) else item
 
 
+# ---- numbers of several types
+NUMBERS = [0, 1, -1, 2, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1, -(2**63), 0.5, 2.0**53, 2.0**63, 2.0**64, True]
+
+
+def fitting(dtype: str) -> list[Any]:
+    """The numbers that a type has."""
+    held = []
+    for number in NUMBERS:
+        try:
+            made = np.array([number]).astype(dtype) if isinstance(number, float) else np.array([number], dtype)
+        except OverflowError:
+            continue
+        if made[0].item() == number:
+            held.append(made[0])
+    return held
+
+
 # ---- the oracle
+def is_among(item: Any, others: list[Any], equal_nan: bool, equal_nulls: bool) -> bool:
+    made = canonical(item)
+    return (
+        not (made == NAN and not equal_nan)
+        and not (made == NULL and not equal_nulls)
+        and made in map(canonical, others)
+    )
+
+
 class Oracle:
     """The distinct items of a list, by a dict of Python's.
 

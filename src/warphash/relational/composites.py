@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import DeviceError, ParameterError, ShapeError
+from ..errors import ParameterError, ShapeError
 from .device_elements import DeviceElements, number_device_rows
-from .elements import Elements, ItemElements, elements_of
-from .items import Missing
+from .elements import Elements, KeptElements, concatenated, elements_of
+from .items import Items, Missing
 from .numbered import INT64, Indices, Numbers, number_tuples
 
-__all__ = ["RowElements", "row_elements_of"]
+__all__ = ["RowElements", "check_alike", "row_elements_of", "rows_concatenated"]
 
 _ARRAY_METHODS = ("__array__", "__dlpack__", "__cuda_array_interface__")
 
@@ -30,30 +32,61 @@ class RowElements:
     Raises
     ------
     DeviceError
-        For columns on several devices.
+        For columns on several devices, and for columns of two libraries on a GPU.
     ShapeError
         If they are not of one length.
     """
 
-    def __init__(self, columns: Sequence[ItemElements]) -> None:
+    def __init__(self, columns: Sequence[Elements]) -> None:
         lengths = [len(column) for column in columns]
         if len(set(lengths)) > 1:
             raise ShapeError(
                 f"the columns of rows must be of one length, got {', '.join(map(str, lengths))}: give one item of each "
                 "column for each row"
             )
+        self.columns, self._first = columns, columns[0]
         on_device = [column for column in columns if isinstance(column, DeviceElements)]
-        devices = {column.device for column in on_device}
-        if on_device and (len(on_device) < len(columns) or len(devices) > 1):
-            raise DeviceError(
-                f"expected columns on one device, got some on {', '.join(sorted(devices))} beside others: copy them to "
-                "one device"
-            )
-        self._columns, self._first = columns, columns[0]
-        self._on_device: Sequence[DeviceElements] = on_device
+        self._on_device = [on_device[0].beside(column) for column in columns] if on_device else []
 
     def __len__(self) -> int:
         return len(self._first)
+
+    @property
+    def items(self) -> Items:
+        """Raises `ShapeError`: rows have no items of one type."""
+        raise ShapeError(
+            f"expected an array or a column, got a tuple of {len(self.columns)} columns: give one of them, or give "
+            "tuples of columns alone"
+        )
+
+    @property
+    def xp(self) -> Any:
+        """As `Elements.xp`."""
+        return self._first.xp
+
+    def ranks(self, n: int) -> Any:
+        """As `Elements.ranks`."""
+        return self._first.ranks(n)
+
+    def in_type(self, numbers: Any, dtype: np.dtype[Any]) -> Any:
+        """As `Elements.in_type`."""
+        return self._first.in_type(numbers, dtype)
+
+    def is_nan(self, positions: Indices) -> Any:
+        """As `Elements.is_nan`."""
+        return reduce(or_, (column.is_nan(positions) for column in self.columns))
+
+    def firsts_of(self, codes: Indices, size: int) -> Any:
+        """As `Elements.firsts_of`."""
+        return self._first.firsts_of(codes, size)
+
+    def owners(self, counts: Indices) -> Any:
+        """As `Elements.owners`."""
+        return self._first.owners(counts)
+
+    def coded(self, codes: Sequence[Indices]) -> Elements:
+        """Rows of codes, as elements: one code of each column for each row."""
+        return elements_of(self.xp.stack(codes, 1), 0)
 
     def number(
         self,
@@ -67,12 +100,12 @@ class RowElements:
         """As `Elements.number`; the rules are those of `number_tuples`."""
         if self._on_device:
             return number_device_rows(self._on_device, codes=codes, counts=counts, nan=nan, dtype=dtype)
-        items = [column.items for column in self._columns]
+        items = [column.items for column in self.columns]
         return number_tuples(items, codes=codes, counts=counts, nan=nan, null=null, dtype=dtype)
 
     def taken(self, positions: Indices) -> tuple[Any, ...]:
         """As `Elements.taken`: a tuple of columns, each of its own library and type."""
-        return tuple(column.taken(positions) for column in self._columns)
+        return tuple(column.taken(positions) for column in self.columns)
 
     def order(self, values: Any) -> Indices:
         """As `Elements.order`: in the order of the first items that differ."""
@@ -130,11 +163,44 @@ def row_elements_of(given: Any, axis: int | None = None) -> Elements:
     DtypeError, ParameterError
         As `elements_of`.
     """
-    if not (isinstance(given, tuple) and given and all(map(_is_column, given))):
+    if not _are_columns(given):
         return elements_of(given, axis)
     if axis not in (None, 0, -1):
         raise ParameterError(f"rows of columns have one axis, got axis={axis!r}: leave axis= out")
     return RowElements([elements_of(column) for column in given])
+
+
+def check_alike(elements: Elements, others: KeptElements) -> None:
+    """Raise `ShapeError` unless both are elements of arrays or columns, or both rows of so many columns."""
+    counts = [len(each.columns) if isinstance(each, RowElements) else 0 for each in (elements, others)]
+    if counts[0] != counts[1]:
+        shown = [f"rows of {count} columns" if count else "an array or a column" for count in counts]
+        raise ShapeError(
+            f"expected two arrays or columns, or two tuples of as many columns, got {' and '.join(shown)}: give both "
+            "in one form"
+        )
+
+
+def rows_concatenated(x: Any, y: Any) -> tuple[Elements, int]:
+    """As `elements.concatenated`, also for the rows of two tuples of columns.
+
+    Raises
+    ------
+    ShapeError
+        If only one is a tuple of columns, or they are not of as many columns.
+    DeviceError, DtypeError
+        As `elements.concatenated`, for each column.
+    """
+    if not (_are_columns(x) or _are_columns(y)):
+        return concatenated(x, y)
+    first = row_elements_of(x)
+    check_alike(first, row_elements_of(y))
+    return RowElements([concatenated(*columns)[0] for columns in zip(x, y, strict=True)]), len(first)
+
+
+def _are_columns(given: Any) -> bool:
+    """Whether an object is a tuple of columns."""
+    return isinstance(given, tuple) and len(given) > 0 and all(map(_is_column, given))
 
 
 def _is_column(given: Any) -> bool:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..arrays.batch import library_of_rows
+from ..arrays.cast import cast
 from ..arrays.library import ArrayView
 from ..errors import DeviceError, DtypeError
 from ..runtime.devices import engine_for
@@ -21,7 +23,7 @@ from .axes import checked_axis
 from .items import Items, Missing
 from .numbered import INT64, Numbers
 
-__all__ = ["DeviceElements", "number_device_rows"]
+__all__ = ["DeviceElements", "number_device_rows", "on_device"]
 
 _INT32, _INT64, _FLOAT64, _BOOL = map(np.dtype, (np.int32, np.int64, np.float64, np.bool_))
 
@@ -64,30 +66,34 @@ class DeviceElements:
             )
         self._seen = seen
         self._library: Any = library_of_rows(seen.library)
-        self._xp = sys.modules[seen.library.kind]
+        self.xp: Any = sys.modules[seen.library.kind]
         self._axis = checked_axis(axis, len(seen.shape))
         owner = seen.owner.detach() if seen.library.kind == "torch" else seen.owner
         self.array = owner.reshape(-1) if self._axis is None else self._contiguous(self._moved(owner, self._axis, 0))
 
     # ---- what the libraries name in two ways
     def _moved(self, array: Any, source: int, target: int) -> Any:
-        move = self._xp.movedim if hasattr(self._xp, "movedim") else self._xp.moveaxis
+        move = self.xp.movedim if hasattr(self.xp, "movedim") else self.xp.moveaxis
         return move(array, source, target)
 
     def _contiguous(self, array: Any) -> Any:
-        return array.contiguous() if hasattr(array, "contiguous") else self._xp.ascontiguousarray(array)
+        return array.contiguous() if hasattr(array, "contiguous") else self.xp.ascontiguousarray(array)
 
-    def _ranks(self, n: int) -> Any:
-        """0, 1, 2, …, int64."""
+    def ranks(self, n: int) -> Any:
+        """As `Elements.ranks`."""
         if self._library.kind == "torch":
-            return self._xp.arange(n, device=self.array.device)
-        return self._xp.arange(n, dtype=_INT64)
+            return self.xp.arange(n, device=self.array.device)
+        return self.xp.arange(n, dtype=_INT64)
+
+    def in_type(self, numbers: Any, dtype: np.dtype[Any]) -> Any:
+        """As `Elements.in_type`."""
+        return numbers if self._library.see(numbers).dtype == dtype else self._library.cast(numbers, dtype)
 
     def argsort(self, numbers: Any) -> Any:
         """As `Elements.argsort`."""
         if self._library.kind == "torch":
             return numbers.argsort(stable=True)
-        return self._xp.argsort(numbers, kind="stable")
+        return self.xp.argsort(numbers, kind="stable")
 
     # ---- as of all elements
     @property
@@ -106,13 +112,9 @@ class DeviceElements:
     @property
     def items(self) -> Items:
         """Raises `DeviceError`: items are compared in host memory."""
-        self.refuse("this verb")
-
-    def refuse(self, verb: str) -> NoReturn:
-        """Raise `DeviceError` for a verb that takes arrays in host memory alone."""
         raise DeviceError(
-            f"{verb} takes arrays in host memory, got one on {self._seen.device}: copy it to the host, or use a "
-            "HashSet or a HashMap, whose verbs run on that device"
+            f"expected an array in host memory, got one on {self.device}: copy it to the host, or give all arrays on "
+            "that device"
         )
 
     def number(
@@ -132,7 +134,7 @@ class DeviceElements:
             return Numbers(self._empty(0, dtype).owner, code and code.owner, self._empty(0, dtype).owner)
         width = seen.nbytes // n
         if not width:  # rows without items
-            seen, width = self._library.see(self._library.cast(self._ranks(n) * 0, _BOOL)), 1
+            seen, width = self._library.see(self._library.cast(self.ranks(n) * 0, _BOOL)), 1
         engine, stream = engine_for(seen.device), seen.stream
         at = 0 if code is None else code.ptr
         made = number(engine, seen.ptr, width, n, numbers=at, number_bytes=dtype.itemsize, counts=counts, stream=stream)
@@ -161,54 +163,46 @@ class DeviceElements:
             return array
         if nan == "apart":
             bits = self._library.cast(array, _FLOAT64) + 0.0
-            missing = self._xp.isnan(bits)
-            bits = bits.view(self._xp.int64)
-            patterns = (self._ranks(self._seen.size) + _NAN_BITS).reshape(self.array.shape)
+            missing = self.xp.isnan(bits)
+            bits = bits.view(self.xp.int64)
+            patterns = (self.ranks(self._seen.size) + _NAN_BITS).reshape(self.array.shape)
             bits[missing] = patterns[missing]
             return bits
         made = array + 0
-        made[self._xp.isnan(made)] = float("nan")
+        made[self.xp.isnan(made)] = float("nan")
         return made
 
     def is_nan(self, positions: Any) -> Any:
-        """Which items at some positions, or rows with such an item, are NaN."""
-        missing = self._xp.isnan(self.array[positions])
+        """As `Elements.is_nan`; also rows with such an item."""
+        if self.dtype.kind != "f":
+            return positions < 0
+        missing = self.xp.isnan(self.array[positions])
         return missing if self._axis is None else missing.reshape(len(missing), -1).any(1)
 
     def _without_nan(self, numbers: Numbers) -> Numbers:
         """The numbers of the other elements, if there is NaN."""
         return _some(numbers, ~self.is_nan(numbers.firsts))
 
-    def words(self, nan: Missing) -> Any:
-        """Integers that are equal exactly if the elements are; without NaN if ``nan`` is ``"dropped"``."""
+    def words(self) -> Any:
+        """Integers that are equal exactly if the elements are."""
         array, dtype = self.with_one_pattern(), self._seen.dtype
-        if nan == "dropped" and dtype.kind == "f":
-            array = array[~self._xp.isnan(array)]
         if dtype.kind in "iu":
             return array
-        return array.view(getattr(self._xp, f"{_WORDS[dtype.kind]}{8 * dtype.itemsize}"))
+        return array.view(getattr(self.xp, f"{_WORDS[dtype.kind]}{8 * dtype.itemsize}"))
 
     def stacked(self, columns: Sequence[DeviceElements], nan: Missing) -> DeviceElements:
-        """Rows of integers that are equal exactly if those of some columns on this GPU are.
-
-        Raises
-        ------
-        DeviceError
-            If they are arrays of several libraries.
-        """
-        if len(kinds := {column._seen.library.kind for column in columns}) > 1:
-            raise DeviceError(f"expected columns of one library, got some of {' and '.join(sorted(kinds))}")
+        """Rows of integers that are equal exactly if those of some columns on this GPU are."""
         is_narrow = all(column.dtype.itemsize <= 4 and nan != "apart" for column in columns)
         dtype = _INT32 if is_narrow else _INT64
-        rows = self._xp.stack([column._integers(dtype, nan) for column in columns], 1)
+        rows = self.xp.stack([column._integers(dtype, nan) for column in columns], 1)
         return DeviceElements(self._library.see(self._contiguous(rows)), 0)
 
     def _integers(self, dtype: np.dtype[Any], nan: Missing) -> Any:
         """Integers of a type, equal exactly if the elements are. ``"apart"``: NaN is unequal to NaN."""
         is_apart = nan == "apart" and self._seen.dtype.kind == "f"
-        made = self.with_one_pattern("apart") if is_apart else self.words("one")
+        made = self.with_one_pattern("apart") if is_apart else self.words()
         if is_apart or self._seen.dtype.itemsize == dtype.itemsize:
-            return made.view(getattr(self._xp, dtype.name))
+            return made.view(getattr(self.xp, dtype.name))
         return self._library.cast(made, dtype)
 
     def renumbered(self, codes: Any, order: Any) -> Any:
@@ -221,6 +215,62 @@ class DeviceElements:
         made = places[codes]
         made[codes < 0] = -1
         return made
+
+    def as_type(self, dtype: np.dtype[Any]) -> tuple[DeviceElements, Any]:
+        """The elements in another type by their values, True as 1; and which of them it has, or None if it has all."""
+        if dtype == self.dtype:
+            return self, None
+        array = self.array
+        if dtype.kind == "b":
+            return self.like(self._library.cast(array, dtype)), (array == 0) | (array == 1)
+        if self.dtype.kind == "b":
+            return self.like(self._library.cast(array, dtype)), None
+        made = cast(self._library.see(array), dtype)
+        assert made is not None  # both libraries convert arrays
+        return self.like(made[0].owner), made[1]
+
+    def like(self, array: Any) -> DeviceElements:
+        """The items of another array of the same library."""
+        return DeviceElements(self._library.see(array))
+
+    def sent(self, items: npt.NDArray[Any]) -> DeviceElements:
+        """Items in host memory, of the type of these elements, as elements in this library, on this GPU."""
+        items = items.view(self.dtype)  # NumPy has two types for one width, of which PyTorch knows one
+        if self._library.kind == "torch":
+            return self.like(self.xp.as_tensor(items, device=self.array.device))
+        return self.like(self.xp.asarray(items))
+
+    def joined(self, other: object) -> DeviceElements:
+        """The items of two arrays, in a type that the library finds for both."""
+        return self.like(self.xp.concatenate((self.array, self.beside(other).array)))
+
+    def beside(self, other: object) -> DeviceElements:
+        """Other elements, of the same library and on the same GPU. Raises `DeviceError` for those that are not."""
+        beside = on_device(other, self.device)
+        if beside.xp is not self.xp:
+            kinds = " and ".join(elements._library.kind for elements in (self, beside))
+            raise DeviceError(
+                f"expected arrays of one library, got some of {kinds}: convert one of them, as by torch.from_dlpack(x)"
+            )
+        return beside
+
+    def wait(self) -> None:
+        """Wait for all that was launched on the stream of these elements: other streams may then read it."""
+        engine_for(self.device).synchronize(self._seen.stream)
+
+    def firsts_of(self, codes: Any, size: int) -> Any:
+        """As `Elements.firsts_of`. No two writes go to one place, for a GPU has no order of writes."""
+        made = self.ranks(size) * 0 - 1
+        at = self.like(codes).number().firsts
+        made[codes[at]] = at
+        return made
+
+    def owners(self, counts: Any) -> Any:
+        """As `Elements.owners`. CuPy takes repeats of the host alone."""
+        if self._library.kind == "torch":
+            return self.xp.repeat_interleave(counts)
+        behind = counts.cumsum(0)
+        return self.xp.searchsorted(behind, self.ranks(int(behind[-1]) if len(behind) else 0), side="right")
 
     def lasts(self, numbers: Numbers) -> Any:
         """As `Elements.lasts`. The positions of each element lie together in the order of the codes."""
@@ -237,7 +287,7 @@ class DeviceElements:
         if self._axis is None:
             return self.argsort(values)
         rows = self._moved(values, self._axis, 0)
-        order = self._ranks(len(rows))
+        order = self.ranks(len(rows))
         rows = rows.reshape(len(rows), -1) if len(rows) else rows
         for item in reversed(range(rows.shape[1] if len(rows) else 0)):
             order = order[self.argsort(rows[:, item][order])]
@@ -249,12 +299,12 @@ class DeviceElements:
         if self._library.kind != "torch" or dtype.kind != "u" or dtype.itemsize == 1:
             return values
         if dtype.itemsize == 8:
-            return self._contiguous(values).view(self._xp.int64) ^ -(2**63)
+            return self._contiguous(values).view(self.xp.int64) ^ -(2**63)
         return self._library.cast(values, _INT64)
 
     def flags(self) -> Any:
         """As `Elements.flags`."""
-        return self._library.cast(self._ranks(len(self)) >= 0, _BOOL)
+        return self._library.cast(self.ranks(len(self)) >= 0, _BOOL)
 
     def shares(self, counts: Any) -> Any:
         """As `Elements.shares`."""
@@ -267,6 +317,14 @@ class DeviceElements:
     def apart(self, answers: Any) -> Any:
         """As `Elements.apart`."""
         return answers
+
+
+def on_device(elements: object, device: str) -> DeviceElements:
+    """Elements that are on a GPU. Raises `DeviceError` for elements that are elsewhere."""
+    if not isinstance(elements, DeviceElements) or elements.device != device:
+        place = elements.device if isinstance(elements, DeviceElements) else "the host"
+        raise DeviceError(f"expected arrays on one device, got one on {device} and one on {place}: copy one of them")
+    return elements
 
 
 def number_device_rows(

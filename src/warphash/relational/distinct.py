@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .composites import row_elements_of
-from .elements import Elements, elements_of
+from .elements import Elements
 from .items import Missing
 from .numbered import Numbers, index_type
 
@@ -222,5 +222,5 @@ def unique_values(x: Any, /) -> Any:
 
 
 def _numbered(x: Any, *, codes: bool = False, counts: bool = False) -> tuple[Elements, Numbers]:
-    elements = elements_of(x)
+    elements = row_elements_of(x)
     return elements, elements.number(codes=codes, counts=counts, nan="apart")

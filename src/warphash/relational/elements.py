@@ -29,14 +29,15 @@ from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, ShapeError, WarphashError
 from .axes import checked_axis
 from .device_elements import DeviceElements
-from .items import Fixed, Items, Missing, text_items
-from .numbered import INT64, Indices, Numbers, number_items, stable_order
+from .items import Fixed, Items, Missing, nan_at, text_items
+from .numbered import INT64, Indices, Int64s, Numbers, number_items, stable_order
 
 __all__ = [
     "ArrayElements",
     "ColumnElements",
     "Elements",
-    "ItemElements",
+    "HostElements",
+    "KeptElements",
     "concatenated",
     "elements_of",
     "items_of_column",
@@ -48,10 +49,24 @@ _PLAIN = frozenset("biufcSUMm")
 _WITH_COLUMNS = ("pandas", "polars", "pyarrow")
 
 
-class Elements(Protocol):
-    """The elements of an array or a column, or the rows of several."""
+class KeptElements(Protocol):
+    """The elements of an array, of a column, or of a file, or rows of several columns: what an `Index` keeps."""
 
     def __len__(self) -> int: ...
+
+    @property
+    def items(self) -> Items:
+        """What is compared in host memory. Raises `ShapeError` for rows of columns, and `DeviceError` on a GPU."""
+
+    @property
+    def xp(self) -> Any:
+        """The module of positions, codes, counts and flags. It is used by names that NumPy, CuPy and PyTorch share."""
+
+    def ranks(self, n: int) -> Any:
+        """0, 1, 2, …, n - 1, int64."""
+
+    def in_type(self, numbers: Any, dtype: np.dtype[Any]) -> Any:
+        """Positions, codes or counts in another type."""
 
     def number(
         self,
@@ -67,11 +82,15 @@ class Elements(Protocol):
     def taken(self, positions: Indices) -> Any:
         """The elements at some positions, as an array or a column of the caller's library."""
 
-    def order(self, values: Any) -> Indices:
-        """The positions of values that were taken in ascending order; nulls come last, and before them NaN."""
-
     def argsort(self, numbers: Indices) -> Indices:
         """The positions of some numbers in ascending order; equal ones stay in their order."""
+
+
+class Elements(KeptElements, Protocol):
+    """The elements of an array or a column, or the rows of several."""
+
+    def order(self, values: Any) -> Indices:
+        """The positions of values that were taken in ascending order; nulls come last, and before them NaN."""
 
     def renumbered(self, codes: Indices, order: Indices) -> Indices:
         """The codes of elements, of their type, after the distinct elements were put in some order; -1 stays."""
@@ -91,17 +110,20 @@ class Elements(Protocol):
     def apart(self, answers: npt.NDArray[Any]) -> Any:
         """Answers for other than the elements, in the caller's library."""
 
+    def is_nan(self, positions: Indices) -> Any:
+        """Which of the elements at some positions are NaN or NaT, or rows with such an item; and no nulls."""
 
-class ItemElements(Elements, Protocol):
-    """The elements of an array or a column."""
+    def firsts_of(self, codes: Indices, size: int) -> Any:
+        """The position at which each of so many codes first appears; -1 for a code that does not appear."""
 
-    @property
-    def items(self) -> Items:
-        """What is compared."""
+    def owners(self, counts: Indices) -> Any:
+        """0 as often as the first of some counts says, then 1 as often as the second says, and so on."""
 
 
-class _HostElements(ABC):
+class HostElements(ABC):
     """Elements in host memory: positions, codes, counts and flags are arrays of NumPy."""
+
+    xp: Any = np
 
     @property
     @abstractmethod
@@ -127,6 +149,29 @@ class _HostElements(ABC):
         """As `Elements.argsort`."""
         return stable_order(numbers)
 
+    def ranks(self, n: int) -> Int64s:
+        """As `Elements.ranks`."""
+        return np.arange(n)
+
+    def in_type(self, numbers: Any, dtype: np.dtype[Any]) -> Indices:
+        """As `Elements.in_type`."""
+        made: Indices = numbers.astype(dtype, copy=False)
+        return made
+
+    def is_nan(self, positions: Indices) -> npt.NDArray[np.bool_]:
+        """As `Elements.is_nan`."""
+        return nan_at(self.items, positions)
+
+    def firsts_of(self, codes: Indices, size: int) -> Int64s:
+        """As `Elements.firsts_of`."""
+        made = np.full(size, -1, np.int64)
+        made[codes[::-1]] = np.arange(len(codes))[::-1]  # the last of the positions that go to one place stays
+        return made
+
+    def owners(self, counts: Indices) -> Int64s:
+        """As `Elements.owners`."""
+        return np.repeat(np.arange(len(counts)), counts)
+
     def renumbered(self, codes: Indices, order: Indices) -> Indices:
         """As `Elements.renumbered`."""
         if not len(order):
@@ -150,7 +195,7 @@ class _HostElements(ABC):
         return np.true_divide(counts, max(1, int(counts.sum())))
 
 
-class ArrayElements(_HostElements):
+class ArrayElements(HostElements):
     """An array in host memory, of any library.
 
     Parameters
@@ -227,7 +272,7 @@ class ArrayElements(_HostElements):
         return out.export()
 
 
-class ColumnElements(_HostElements):
+class ColumnElements(HostElements):
     """A column of a library with columns, strings of any length, or Python objects of which some are nulls.
 
     Parameters
@@ -293,7 +338,7 @@ class ColumnElements(_HostElements):
         return answers if library is None else library_of_rows(library).export(NUMPY.see(answers))
 
 
-def elements_of(given: Any, axis: int | None = None) -> ItemElements:
+def elements_of(given: Any, axis: int | None = None) -> Elements:
     """See what a caller gave.
 
     Parameters
@@ -355,19 +400,22 @@ def _typed(items: Sequence[Any]) -> npt.NDArray[Any]:
     return exactly(items, None) if len(items) else np.empty(0)
 
 
-def concatenated(x: Any, y: Any) -> tuple[ItemElements, int]:
+def concatenated(x: Any, y: Any) -> tuple[Elements, int]:
     """The elements of two arrays or columns, one behind the other, in the library of the first; and how many ``x`` has.
 
     Raises
     ------
+    DeviceError
+        For arrays on several devices, and for arrays of two libraries on a GPU.
     DtypeError
         If there is no type for both.
     """
     first, second = elements_of(x), elements_of(y)
-    for elements in (first, second):
-        if isinstance(elements, DeviceElements):
-            elements.refuse("a set function")
+    if isinstance(second, DeviceElements):
+        second.beside(first)
     try:
+        if isinstance(first, DeviceElements):
+            return first.joined(second), len(first)
         if isinstance(first, ArrayElements) and isinstance(second, ArrayElements):
             return first.joined(second), len(first)
         column = x if isinstance(first, ColumnElements) else y

@@ -3,52 +3,38 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 
-from ..errors import CorruptFile, DtypeError, ParameterError
+from ..errors import CorruptFile, DeviceError, DtypeError, ParameterError
 from . import index_file
-from .elements import elements_of
-from .items import Items
-from .known import KnownItems
-from .numbered import Indices, Int64s, index_type, narrowest_index_type, number_items, stable_order
+from .composites import check_alike, row_elements_of
+from .elements import Elements, KeptElements
+from .known import known_of
+from .numbered import INT64, Indices, index_type, narrowest_index_type
 
 __all__ = ["Index"]
-
-
-class _Keys(Protocol):
-    """The keys of an index: elements of a caller's, or keys of a file."""
-
-    def __len__(self) -> int: ...
-
-    @property
-    def items(self) -> Items:
-        """What is compared."""
-
-    def taken(self, positions: Int64s) -> Any:
-        """The keys at some positions."""
 
 
 class Index:
     """Positions of keys, as of an Index of pandas.
 
     Nulls equal each other, and so do NaN, and NaT. Keys of another type are compared by their values. The keys are
-    copied, so an array that changes later changes nothing here. Several threads may look keys up at one time.
+    copied, so an array that changes later changes nothing here. Several threads may look keys up at one time. Keys on a
+    GPU stay there, in a table of that GPU, and are looked up there: ``q`` of the verbs is then an array on that GPU.
     An index can be saved to a file and pickled; `copy.copy` and `copy.deepcopy` return the index itself, which never
     changes.
 
     Parameters
     ----------
     keys
-        As ``x`` of `unique`. Keys may repeat.
+        As ``x`` of `unique`. Keys may repeat. The rows of at most 16 columns are keys, too.
 
     Raises
     ------
-    DeviceError
-        For an array on a GPU.
-    DtypeError, ShapeError, MemoryError
-        As `unique`; and for keys of more than 128 bytes.
+    DtypeError, DeviceError, ShapeError, MemoryError
+        As `unique`; and `DtypeError` for keys of more than 128 bytes, and for rows of more than 16 columns.
 
     Notes
     -----
@@ -63,24 +49,22 @@ class Index:
     """
 
     def __init__(self, keys: Any) -> None:
-        given = elements_of(keys)
-        self._build(elements_of(given.taken(np.arange(len(given)))))
+        given = row_elements_of(keys)
+        self._build(row_elements_of(given.taken(given.ranks(len(given)))))
 
-    def _build(self, keys: _Keys) -> None:
+    def _build(self, keys: KeptElements) -> None:
         """Number some keys, and make what they are looked up in."""
         self._elements = keys
-        items = keys.items
-        dtype = narrowest_index_type(len(keys))  # a table with codes of 4 bytes is smaller and faster
-        numbers = number_items(items, codes=True, counts=True, dtype=dtype)
+        # In host memory, a table with codes of 4 bytes is smaller and faster.
+        dtype = narrowest_index_type(len(keys)) if keys.xp is np else INT64
+        numbers = keys.number(codes=True, counts=True, dtype=dtype)
         firsts = numbers.firsts
         self.is_unique = len(firsts) == len(keys)
         """Whether no key repeats."""
         if not self.is_unique:  # positions, those of one key together
-            self._positions: Indices = stable_order(numbers.code_of_each).astype(dtype, copy=False)
-            self._offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(numbers.count_of_each, dtype=np.int64)))
-            valid = None if items.valid is None else items.valid[firsts]
-            items = items._replace(array=items.array[firsts], valid=valid)
-        self._known = KnownItems(items, np.arange(len(firsts), dtype=dtype))
+            self._positions: Any = keys.in_type(keys.argsort(numbers.code_of_each), dtype)
+            self._offsets: Any = keys.xp.concatenate((keys.ranks(1), numbers.count_of_each.cumsum(0)))
+        self._known = known_of(keys, firsts, dtype=dtype)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the keys to a file, which replaces an older one only when it is complete and on disk.
@@ -93,8 +77,8 @@ class Index:
             If ``path`` is a folder or a device, or its folder is missing or takes no file.
         DtypeError
             If no file can name the type of the keys.
-        DeviceError
-            For keys on a GPU.
+        DeviceError, ShapeError
+            For keys on a GPU, and for rows of columns.
         MemoryError
             If there is no room.
 
@@ -160,7 +144,7 @@ class Index:
 
     def keys(self) -> Any:
         """The keys, in their order: a copy, in the library that they were given in. O(n)."""
-        return self._elements.taken(np.arange(len(self)))
+        return self._elements.taken(self._elements.ranks(len(self)))
 
     def get_indexer(self, q: Any, *, index_dtype: Any = None) -> Any:
         """Find the position of each of some keys.
@@ -168,7 +152,7 @@ class Index:
         Parameters
         ----------
         q
-            As ``x`` of `unique`.
+            As ``x`` of `unique`; if keys are rows, as many columns.
         index_dtype
             Of positions: ``"int64"``, the default, or ``"int32"``, which takes half the memory.
 
@@ -181,7 +165,9 @@ class Index:
         ------
         ParameterError
             If keys of the index repeat; or for int32, if it has more than 2^31 - 1 keys.
-        DtypeError, DeviceError, ShapeError, MemoryError
+        DeviceError
+            If the keys of the index are on another device.
+        DtypeError, ShapeError, MemoryError
             As of the class.
 
         Notes
@@ -193,8 +179,8 @@ class Index:
                 f"get_indexer takes an index whose keys differ, and of {len(self):,} keys some repeat: "
                 "call get_indexer_non_unique"
             )
-        elements, dtype = elements_of(q), index_type(index_dtype, len(self))
-        return elements.for_each(self._known.codes_of(elements.items).astype(dtype, copy=False))
+        elements, dtype = self._sought(q), index_type(index_dtype, len(self))
+        return elements.for_each(elements.in_type(self._known.codes_of(elements), dtype))
 
     def get_indexer_non_unique(self, q: Any, *, index_dtype: Any = None) -> tuple[Any, Any]:
         """Find all positions of each of some keys.
@@ -202,7 +188,7 @@ class Index:
         Parameters
         ----------
         q
-            As ``x`` of `unique`.
+            As ``x`` of `unique`; if keys are rows, as many columns.
         index_dtype
             Of positions: as of `get_indexer`.
 
@@ -217,35 +203,48 @@ class Index:
         ------
         ParameterError
             For int32, if the index has more than 2^31 - 1 keys.
-        DtypeError, DeviceError, ShapeError, MemoryError
+        DeviceError
+            If the keys of the index are on another device, or in another library on the same GPU.
+        DtypeError, ShapeError, MemoryError
             As of the class.
 
         Notes
         -----
         O(n + p) for n keys of ``q`` and p positions.
         """
-        elements, dtype = elements_of(q), index_type(index_dtype, len(self))
-        codes = self._known.codes_of(elements.items)
-        missing = np.flatnonzero(codes < 0)
-        return elements.apart(self._positions_of(codes).astype(dtype, copy=False)), elements.apart(missing)
+        elements, dtype = self._sought(q), index_type(index_dtype, len(self))
+        codes = self._known.codes_of(elements)
+        if elements.xp is not self._elements.xp:
+            names = " and ".join(each.xp.__name__ for each in (self._elements, elements))
+            raise DeviceError(
+                f"expected keys of one library, got some of {names}: convert them, as by torch.from_dlpack(q)"
+            )
+        missing = elements.ranks(len(codes))[codes < 0]
+        positions = elements.in_type(self._positions_of(codes, elements), dtype)
+        return elements.apart(positions), elements.apart(missing)
 
-    def _positions_of(self, codes: Indices) -> Indices:
-        """All positions of some codes, one code after the other."""
+    def _sought(self, q: Any) -> Elements:
+        """Some keys, in the form of those of the index."""
+        elements = row_elements_of(q)
+        check_alike(elements, self._elements)
+        return elements
+
+    def _positions_of(self, codes: Indices, elements: Elements) -> Any:
+        """All positions of the codes of some elements, one code after the other."""
         if self.is_unique:
             return codes
-        is_missing = codes < 0
-        counts = np.where(is_missing, 1, np.diff(self._offsets)[codes])
-        begins = np.where(is_missing, 0, self._offsets[codes])
-        behind = np.cumsum(counts)
-        within = np.arange(behind[-1] if len(behind) else 0) - np.repeat(behind - counts, counts)
-        positions: Indices = self._positions[np.repeat(begins, counts) + within]
-        positions[np.repeat(is_missing, counts)] = -1
-        return positions
+        is_missing, xp = codes < 0, elements.xp
+        begins = self._offsets[codes]
+        counts = xp.where(is_missing, 1, self._offsets[codes + 1] - begins)
+        owners = elements.owners(counts)
+        within = (begins + counts - counts.cumsum(0))[owners] + elements.ranks(len(owners))
+        absent = is_missing[owners]
+        return xp.where(absent, -1, self._positions[xp.where(absent, 0, within)])
 
     def contains(self, q: Any) -> Any:
         """Find which of some keys are there: bool, in the library and the shape of ``q``.
 
         ``q``, exceptions and cost are as of `get_indexer`, but for keys that repeat.
         """
-        elements = elements_of(q)
-        return elements.for_each(self._known.contains(elements.items))
+        elements = self._sought(q)
+        return elements.for_each(self._known.contains(elements))

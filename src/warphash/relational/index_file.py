@@ -24,8 +24,9 @@ from ..arrays.strings import StringArray
 from ..runtime.devices import engine_for
 from ..storage.strings.string_table import packed as packed_strings
 from ..table.column_file import STRINGS, describe, read_file, rows_at, shown, strings_at, write_file
+from .elements import HostElements
 from .items import Fixed, Items, Text, text_items
-from .numbered import Int64s
+from .numbered import Indices
 
 __all__ = ["StoredKeys", "read", "write"]
 
@@ -37,7 +38,7 @@ _BYTE = {"dtype": "|u1", "shape": []}
 """A column of truth values, and the same column as it is read: a file by hand may have any bytes."""
 
 
-class StoredKeys:
+class StoredKeys(HostElements):
     """Keys that were read of a file.
 
     Parameters
@@ -47,12 +48,17 @@ class StoredKeys:
     """
 
     def __init__(self, items: Items) -> None:
-        self.items = items
+        self._items = items
 
     def __len__(self) -> int:
-        return len(self.items.array)
+        return len(self._items.array)
 
-    def taken(self, positions: Int64s) -> npt.NDArray[Any]:
+    @property
+    def items(self) -> Items:
+        """What is compared."""
+        return self._items
+
+    def taken(self, positions: Indices) -> npt.NDArray[Any]:
         """The keys at some positions: an array of their type; of objects if they are strings of any length, decimal
         numbers, rows, or if some are nulls, which are None."""
         items = self.items

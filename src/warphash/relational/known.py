@@ -6,7 +6,7 @@ Strings need no table of rows. Their `StringTable` has a number for each, so an 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,15 +18,35 @@ from ..runtime.devices import engine_for
 from ..storage.strings.string_table import StringTable
 from ..table.maps import HashMap, HashSet
 from .comparable import as_type_of
+from .composites import RowElements
+from .device_elements import DeviceElements
+from .device_known import DeviceKnown
+from .elements import Elements, KeptElements
 from .items import Fixed, Items, Missing, Packed, Text, packed
 from .numbered import INT64, Indices
 
-__all__ = ["KnownItems", "as_keys", "set_of"]
+__all__ = ["Known", "KnownItems", "KnownRows", "as_keys", "known_of", "set_of"]
 
 _NO_NUMBER = 2**32 - 1
 """Of a string that a `StringTable` does not have."""
 
 _LookUp = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+
+
+class Known(Protocol):
+    """Elements that others are looked up in: in host memory (`KnownItems`), on a GPU (`DeviceKnown`), or rows."""
+
+    def codes_of(self, elements: Elements) -> Any:
+        """The code of each element, of the type of the codes; -1 for one that is not there.
+
+        Raises
+        ------
+        DeviceError
+            For elements on another device.
+        """
+
+    def contains(self, elements: Elements) -> Any:
+        """Which elements are there, bool[n]. Raises as `codes_of`."""
 
 
 class KnownItems:
@@ -87,19 +107,19 @@ class KnownItems:
             kept = codes if rows.kept is None else codes[rows.kept]
             self._table = HashMap.from_arrays(as_keys(rows), kept, assume_unique=True, **_options(rows))
 
-    def codes_of(self, items: Items) -> Indices:
-        """The code of each item, of the type of the codes; -1 for one that is not there."""
+    def codes_of(self, elements: Elements) -> Indices:
+        """As `Known.codes_of`."""
         kind = self._code_type.type
-        return self._answers(items, self._codes, kind(-1), kind(self._null_code))
+        return self._answers(elements.items, self._codes, kind(-1), kind(self._null_code))
 
-    def contains(self, items: Items) -> npt.NDArray[np.bool_]:
-        """Which items are there, bool[n]."""
-        return self._answers(items, self._flags, np.bool_(False), np.bool_(self._null_code >= 0))
+    def contains(self, elements: Elements) -> npt.NDArray[np.bool_]:
+        """As `Known.contains`."""
+        return self._answers(elements.items, self._flags, np.bool_(False), np.bool_(self._null_code >= 0))
 
     def _answers(self, items: Items, look_up: _LookUp, absent: Any, of_null: Any) -> npt.NDArray[Any]:
         """One answer for each item: of those that have a row, by a function of their rows."""
         there, found, n = items.valid, None, len(items.array)
-        compared = as_type_of(items._replace(valid=None), self._like)
+        compared = as_type_of(items, self._like)
         if compared is None:
             there = np.zeros(n, np.bool_)
         else:
@@ -142,6 +162,78 @@ class KnownItems:
         numbers = np.empty(len(strings), np.uint32)
         self._strings.look_up(address_of(strings), len(strings), address_of(numbers))
         return numbers
+
+
+class KnownRows:
+    """Rows of columns to be found, each with its code.
+
+    Items of each column are looked up in the distinct ones of that column, and so become codes. Rows of codes are
+    looked up among those of the known rows. So columns of two types are compared by their values.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+    firsts
+        First positions of the distinct rows. The code of each is its place among these.
+    nan, null
+        ``"one"``: an item that is NaN or null equals its like; ``"dropped"``: no row with one is found.
+
+    Raises
+    ------
+    DtypeError
+        As `KnownItems`; and for more than 16 columns, as each row of codes is a key.
+    MemoryError
+        If there is no room.
+    """
+
+    def __init__(self, rows: RowElements, firsts: Indices, *, nan: Missing = "one", null: Missing = "one") -> None:
+        self._columns, codes = [], []
+        for column in rows.columns:
+            numbers = column.number(codes=True)
+            self._columns.append(known_of(column, numbers.firsts, nan=nan, null=null))
+            codes.append(numbers.code_of_each[firsts])
+        coded = rows.coded(codes)
+        self._rows = known_of(coded, coded.ranks(len(coded)))
+
+    def codes_of(self, elements: Elements) -> Any:
+        """As `Known.codes_of`, of rows of as many columns."""
+        return self._rows.codes_of(self._coded(elements))
+
+    def contains(self, elements: Elements) -> Any:
+        """As `Known.contains`, of rows of as many columns."""
+        return self._rows.contains(self._coded(elements))
+
+    def _coded(self, elements: Elements) -> Elements:
+        """Rows of codes. An item that its column does not have is -1, which no known row has."""
+        assert isinstance(elements, RowElements)
+        pairs = zip(self._columns, elements.columns, strict=True)
+        return elements.coded([known.codes_of(column) for known, column in pairs])
+
+
+def known_of(
+    elements: KeptElements,
+    firsts: Indices,
+    *,
+    nan: Missing = "one",
+    null: Missing = "one",
+    dtype: np.dtype[Any] = INT64,
+) -> Known:
+    """The distinct ones of some elements, by their first positions. The code of each is its place among these.
+
+    Rules and exceptions are those of `KnownItems`, `DeviceKnown` and `KnownRows`.
+    """
+    if isinstance(elements, RowElements):
+        return KnownRows(elements, firsts, nan=nan, null=null)
+    codes = elements.in_type(elements.ranks(len(firsts)), dtype)
+    is_whole = len(firsts) == len(elements)
+    if isinstance(elements, DeviceElements):
+        return DeviceKnown(elements if is_whole else elements.like(elements.taken(firsts)), codes, nan=nan)
+    items = elements.items
+    if not is_whole:
+        valid = None if items.valid is None else items.valid[firsts]
+        items = items._replace(array=items.array[firsts], valid=valid)
+    return KnownItems(items, codes, nan=nan, null=null)
 
 
 def set_of(rows: Packed) -> HashSet[Any]:

@@ -10,18 +10,21 @@ import numpy.typing as npt
 
 from ..arrays.adapters.columns import library_name
 from ..arrays.adapters.numpy import address_of
+from ..arrays.arrow_values import Valid
 from ..arrays.row_type import MAX_KEY_BYTES
-from ..errors import DtypeError, ParameterError
+from ..errors import ParameterError
 from ..runtime.devices import engine_for
 from ..runtime.engine import Engine
 from ..storage.groups.members import mark_members
 from ..table.maps import HashMap, HashSet
-from .comparable import as_type_of
+from .comparable import Compared, as_type_of
+from .composites import RowElements, check_alike, row_elements_of
 from .device_elements import DeviceElements
-from .elements import ItemElements, elements_of
+from .device_known import DeviceKnown
+from .elements import Elements
 from .index import Index
-from .items import Fixed, Items, Missing, Packed, Text, packed
-from .known import KnownItems, as_keys, set_of
+from .items import Fixed, Missing, Packed, Text, packed
+from .known import KnownItems, as_keys, known_of, set_of
 from .numbered import number_rows
 
 __all__ = ["found_in", "isin"]
@@ -47,17 +50,18 @@ def isin(
     element
         As ``x`` of `unique`.
     test_elements
-        An array, a list or a column to look them up in. Numbers are compared as numbers, whatever their types are. Or
-        an `Index`, a `HashSet` or a `HashMap`, which has its own rules for NaN and nulls; then arrays on the GPU of the
-        table are taken, too.
+        An array, a list or a column to look them up in. Numbers are compared as numbers, whatever their types are. If
+        ``element`` is on a GPU, these are on that GPU, too, or in host memory, and are copied there. If ``element`` is
+        a tuple of columns, a tuple of as many (at most 16) on the same device. Or an `Index`, a `HashSet` or a
+        `HashMap`, which has its own rules for NaN and nulls.
     assume_unique
         As of NumPy's function. The answer does not depend on it.
     invert
         Find the elements that are not among the others.
     equal_nan
-        NaN is among the others if one of them is NaN; and so is NaT.
+        NaN is among the others if one of them is NaN; and so is NaT. Otherwise a row with NaN is not among others.
     nulls
-        ``"equal"``: a null is among the others if one of them is null. ``"unequal"``: it never is.
+        ``"equal"``: a null is among the others if one of them is null. ``"unequal"``: it never is, and no row with one.
 
     Returns
     -------
@@ -69,7 +73,11 @@ def isin(
     ------
     ParameterError
         If there is no such rule for nulls.
-    DtypeError, DeviceError, ShapeError, MemoryError
+    DeviceError
+        If the others are on a GPU, and ``element`` is not.
+    ShapeError
+        As `unique`; and if only one is a tuple of columns, or they are not of as many columns.
+    DtypeError, MemoryError
         As `unique`.
 
     Notes
@@ -87,30 +95,40 @@ def isin(
     if isinstance(test_elements, Index | HashMap | HashSet):
         answers = test_elements.contains(element)
         return _inverted(answers) if invert else answers
-    elements, others = elements_of(element), elements_of(test_elements)
+    elements = row_elements_of(element)
     nan: Missing = "one" if equal_nan else "dropped"
-    if isinstance(elements, DeviceElements):
-        answers = elements.for_each(_found_on_device(elements, others, nan))
-        return ~answers if invert else answers
-    flags = found_in(elements.items, others.items, nan=nan, null="one" if nulls == "equal" else "dropped")
+    null: Missing = "one" if nulls == "equal" else "dropped"
+    flags = found_in(elements, row_elements_of(test_elements), nan=nan, null=null)
     return elements.for_each(~flags if invert else flags)
 
 
-def found_in(items: Items, others: Items, *, nan: Missing, null: Missing) -> npt.NDArray[np.bool_]:
-    """Which items are among others, bool[n].
+def found_in(elements: Elements, given: Elements, *, nan: Missing, null: Missing) -> Any:
+    """Which elements are among others, bool[n], where the elements are.
 
     Parameters
     ----------
     nan, null
         ``"one"``: NaN equals NaN, and a null a null; ``"dropped"``: they equal nothing.
+
+    Raises
+    ------
+    DeviceError
+        If the others are on a GPU, and the elements are not there. Others in host memory are sent to the elements,
+        unless they are rows.
+    ShapeError
+        As `check_alike`.
     """
+    check_alike(elements, given)
+    if isinstance(given, RowElements):
+        return known_of(given, given.number().firsts, nan=nan, null=null).contains(elements)
+    if isinstance(elements, DeviceElements):
+        return DeviceKnown(_there(given, elements), nan=nan).contains(elements)
+    items, others = elements.items, given.items
     compared = as_type_of(others, items)
     if isinstance(items, Text) or compared is None or isinstance(compared.items, Text):
-        return KnownItems(others, nan=nan, null=null).contains(items)
+        return KnownItems(others, nan=nan, null=null).contains(elements)
     has_null = null == "one" and others.valid is not None and not others.valid.all()
-    valid = others.valid
-    if compared.fits is not None:
-        valid = compared.fits if valid is None else compared.fits & valid
+    valid = _kept(compared, others.valid)
     engine = engine_for("cpu")
     rows = packed(engine, items, nan)
     found = _found_rows(engine, rows, packed(engine, Fixed(compared.items.array, valid), nan))
@@ -123,26 +141,22 @@ def found_in(items: Items, others: Items, *, nan: Missing, null: Missing) -> npt
     return flags
 
 
-def _found_on_device(elements: DeviceElements, others: ItemElements, nan: Missing) -> Any:
-    """Which elements on a GPU are among others, which are there, too, or are sent there."""
+def _there(others: Elements, elements: DeviceElements) -> DeviceElements:
+    """Others on the GPU of some elements: those that are there, or those in host memory that their type has."""
     if isinstance(others, DeviceElements):
-        if others.dtype != elements.dtype and "f" in (elements.dtype.kind, others.dtype.kind):
-            raise DtypeError(
-                f"expected two arrays of one type on {elements.device}, got {elements.dtype} and {others.dtype}: "
-                "convert one of them"
-            )
-        words = others.words(nan)
-    else:
-        compared = as_type_of(others.items, Fixed(np.empty(0, elements.dtype)))
-        if compared is None:
-            return ~elements.flags()
-        valid = others.items.valid
-        if compared.fits is not None:
-            valid = compared.fits if valid is None else compared.fits & valid
-        rows = packed(engine_for("cpu"), compared.items._replace(valid=valid), nan)
-        kind = "u" if elements.dtype.kind in "bu" else "i"
-        words = np.ascontiguousarray(rows.rows).view(f"{kind}{rows.width}")
-    return HashSet.from_arrays(words, device=elements.device).contains(elements.words("one"))
+        return others
+    items, dtype = others.items, elements.dtype
+    compared = as_type_of(items, Fixed(np.empty(0, dtype)))
+    if compared is None:
+        return elements.sent(np.empty(0, dtype))
+    valid, array = _kept(compared, items.valid), compared.items.array
+    return elements.sent(array if valid is None else array[valid])
+
+
+def _kept(compared: Compared, valid: Valid) -> Valid:
+    """Which items are no nulls, and are in the type that they are compared in; None if all are."""
+    fits = compared.fits
+    return valid if fits is None else fits if valid is None else fits & valid
 
 
 def _found_rows(engine: Engine, rows: Packed, others: Packed) -> npt.NDArray[np.bool_]:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from .composites import row_elements_of, rows_concatenated
 from .distinct import unique
-from .elements import ItemElements, concatenated, elements_of
-from .items import nan_at
+from .elements import Elements
 from .membership import found_in
-from .numbered import Indices, number_items
+from .numbered import Indices
 
 __all__ = ["intersect1d", "setdiff1d", "setxor1d", "union1d"]
 
@@ -31,11 +28,11 @@ class _Both(NamedTuple):
         Which distinct elements are NaN or NaT.
     """
 
-    elements: ItemElements
+    elements: Elements
     length: int
     first: Indices
     second: Indices
-    is_nan: npt.NDArray[np.bool_]
+    is_nan: Any
 
 
 def intersect1d(
@@ -51,7 +48,8 @@ def intersect1d(
     Parameters
     ----------
     ar1, ar2
-        As ``x`` of `unique`, of types for which the library of ``ar1`` finds a common one.
+        As ``x`` of `unique`, of types for which the library of ``ar1`` finds a common one. Or two tuples of as many
+        columns: elements are their rows.
     assume_unique
         As of NumPy's function. The answer does not depend on it.
     return_indices
@@ -67,7 +65,7 @@ def intersect1d(
     Raises
     ------
     DeviceError
-        For an array on a GPU.
+        For arrays on several devices, and for arrays of two libraries on a GPU.
     DtypeError, ShapeError, MemoryError
         As `unique`.
 
@@ -108,7 +106,7 @@ def union1d(ar1: Any, ar2: Any, *, sorted: bool = True) -> Any:
     Raises
     ------
     DeviceError
-        For an array on a GPU.
+        For arrays on several devices, and for arrays of two libraries on a GPU.
     DtypeError, ShapeError, MemoryError
         As `unique`.
 
@@ -122,8 +120,8 @@ def union1d(ar1: Any, ar2: Any, *, sorted: bool = True) -> Any:
     >>> warphash.union1d([3, 1], [2, 3], sorted=False)
     array([3, 1, 2])
     """
-    elements, _ = concatenated(ar1, ar2)
-    return _in_order(elements, number_items(elements.items).firsts, sorted)
+    elements, _ = rows_concatenated(ar1, ar2)
+    return _in_order(elements, elements.number().firsts, sorted)
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, sorted: bool = True) -> Any:
@@ -145,10 +143,8 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, sorted: bool =
 
     Raises
     ------
-    DeviceError
-        For an array on a GPU.
-    DtypeError, ShapeError, MemoryError
-        As `unique`.
+    DtypeError, DeviceError, ShapeError, MemoryError
+        As `isin`.
 
     Notes
     -----
@@ -160,9 +156,9 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, sorted: bool =
     >>> warphash.setdiff1d([3, 1, 4, 1], [4, 5])
     array([1, 3])
     """
-    values, others = elements_of(ar1 if assume_unique else unique(ar1)), elements_of(ar2).items
-    kept = np.flatnonzero(~found_in(values.items, others, nan="dropped", null="one"))
-    return _in_order(values, kept, sorted and not assume_unique)
+    values = row_elements_of(ar1 if assume_unique else unique(ar1))
+    found = found_in(values, row_elements_of(ar2), nan="dropped", null="one")
+    return _in_order(values, values.ranks(len(values))[~found], sorted and not assume_unique)
 
 
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, sorted: bool = True) -> Any:
@@ -183,7 +179,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, sorted: bool = 
     Raises
     ------
     DeviceError
-        For an array on a GPU.
+        For arrays on several devices, and for arrays of two libraries on a GPU.
     DtypeError, ShapeError, MemoryError
         As `unique`.
 
@@ -200,22 +196,21 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, sorted: bool = 
     both = _numbered(ar1, ar2)
     of_first = both.first[(both.first >= 0) & ((both.second < 0) | both.is_nan)]
     of_second = both.second[(both.second >= 0) & ((both.first < 0) | both.is_nan)]
-    return _in_order(both.elements, np.concatenate((of_first, np.sort(of_second) + both.length)), sorted)
+    of_second = of_second[both.elements.argsort(of_second)] + both.length
+    return _in_order(both.elements, both.elements.xp.concatenate((of_first, of_second)), sorted)
 
 
 def _numbered(ar1: Any, ar2: Any) -> _Both:
     """Number the distinct elements of two arrays."""
-    elements, length = concatenated(ar1, ar2)
-    items = elements.items
-    numbers = number_items(items, codes=True)
-    first, second = numbers.firsts.copy(), np.full(len(numbers.firsts), -1, np.int64)
-    first[first >= length] = -1
-    codes = numbers.code_of_each[length:]
-    second[codes[::-1]] = np.arange(len(codes))[::-1]  # the last of the positions that go to one place stays
-    return _Both(elements, length, first, second, nan_at(items, numbers.firsts))
+    elements, length = rows_concatenated(ar1, ar2)
+    numbers = elements.number(codes=True)
+    firsts = numbers.firsts
+    first = elements.xp.where(firsts < length, firsts, -1)
+    second = elements.firsts_of(numbers.code_of_each[length:], len(firsts))
+    return _Both(elements, length, first, second, elements.is_nan(firsts))
 
 
-def _in_order(elements: ItemElements, positions: Indices, ascending: bool) -> Any:
+def _in_order(elements: Elements, positions: Indices, ascending: bool) -> Any:
     """The elements at some positions, in their order or in ascending order."""
     values = elements.taken(positions)
     return elements.taken(positions[elements.order(values)]) if ascending else values
