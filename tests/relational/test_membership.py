@@ -165,6 +165,22 @@ def test_an_index_and_queries_of_other_types() -> None:
     assert repr(index) == "<warphash.Index of 3 keys>" and "repeat" in repr(warphash.Index([1, 1]))
 
 
+TEXTS = [kind for kind in KINDS if None in kind.items and "b" in kind.items]
+
+
+@pytest.mark.parametrize("kind", TEXTS, ids=str)
+def test_texts_with_nulls_among_keys_of_a_fixed_width(kind: Kind) -> None:
+    """A null has no characters, so none are read of it."""
+    sought = kind.make(["b", None, None, None, "a"])
+    for keys, expected in (
+        (np.array(["a", "b"]), [1, -1, -1, -1, 0]),
+        (np.array([None], object), [-1, 0, 0, 0, -1]),
+        ([3, None], [-1, 1, 1, 1, -1]),
+    ):
+        assert np.asarray(warphash.Index(keys).get_indexer(sought)).tolist() == expected
+        assert np.asarray(warphash.isin(sought, keys)).tolist() == [at >= 0 for at in expected]
+
+
 def test_an_index_keeps_its_keys() -> None:
     for keys in (np.array([5, 6, 7]), np.array(["a", "b", None], object)):
         index, held = warphash.Index(keys), keys.tolist()

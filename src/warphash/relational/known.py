@@ -117,7 +117,7 @@ class KnownItems:
     def _answers(self, items: Items, look_up: _LookUp, absent: Any, of_null: Any) -> npt.NDArray[Any]:
         """One answer for each item: of those that have a row, by a function of their rows."""
         there, found, n = items.valid, None, len(items.array)
-        compared = as_type_of(items._replace(valid=None), self._like)
+        compared = as_type_of(items, self._like)
         if compared is None:
             there = np.zeros(n, np.bool_)
         else:
