@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import warphash
 from support.relational import KINDS, Kind, items_of, lists_of, shown
 
-few = settings(max_examples=25)
+few = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 kinds = pytest.mark.parametrize("kind", KINDS, ids=str)
 
 
@@ -48,7 +48,14 @@ def test_factorize(kind: Kind, nulls: Any, data: st.DataObject) -> None:
     assert shown(items_of(uniques)) == shown(items_of(others))
 
 
+@pytest.fixture(params=["int32", "int64"])
+def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The type in which an index keeps positions, also that of more keys than a test has."""
+    monkeypatch.setattr("warphash.relational.index.narrowest_index_type", lambda n: np.dtype(request.param))
+
+
 @kinds
+@pytest.mark.usefixtures("kept")
 @few
 @given(data=st.data())
 def test_index(kind: Kind, data: st.DataObject) -> None:

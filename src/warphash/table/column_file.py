@@ -204,8 +204,8 @@ def describe(column: npt.NDArray[Any] | StringArray) -> dict[str, Any]:
         read_back = None
     if read_back != column.dtype:
         raise DtypeError(
-            f"expected a type that a file can name, got {column.dtype}: make a table of the same bytes, "
-            f'keys or values.view("V{column.dtype.itemsize}"), and save that'
+            f"expected a type that a file can name, got {column.dtype}: make a table or an index of the "
+            f'same bytes, array.view("V{column.dtype.itemsize}"), and save that'
         )
     return described
 
