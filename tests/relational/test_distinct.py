@@ -189,6 +189,28 @@ def test_columns_keep_their_types() -> None:
     assert warphash.unique(coded).type == coded.type
 
 
+@pytest.mark.parametrize(
+    ("dtype", "items"),
+    [
+        ("string_view", ["b", None, "of more than 12 bytes", "", "b"]),
+        ("binary_view", [b"b", None, b"of more than 12 bytes", b"", b"b"]),
+        ("halffloat", [2.5, None, -1.0, 0.0, 2.5]),
+        ("dictionary", ["b", None, "c", "a", "b"]),
+    ],
+)
+@pytest.mark.parametrize("in_chunks", [False, True])
+def test_columns_that_pyarrow_does_not_take_or_sort_itself(dtype: str, items: list[Any], in_chunks: bool) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parts = [pyarrow.array(part) for part in (items[:2], items[2:])] if in_chunks else [pyarrow.array(items)]
+    made = [part.dictionary_encode() if dtype == "dictionary" else part.cast(dtype) for part in parts]
+    column = pyarrow.chunked_array(made) if in_chunks else made[0]
+    distinct = [item for item in dict.fromkeys(items) if item is not None]
+    values = warphash.unique(column)
+    assert values.type == column.type and values.to_pylist() == list(dict.fromkeys(items))
+    assert warphash.unique(column, sorted=True).to_pylist() == [*sorted(distinct), None]
+    assert warphash.union1d(column, column).to_pylist() == [*sorted(distinct), None]
+
+
 @pytest.mark.parametrize("dtype", ["int64", "float64", "U4", "M8[s]"])
 def test_no_elements(dtype: str) -> None:
     empty = np.empty(0, dtype)

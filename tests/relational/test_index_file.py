@@ -75,6 +75,7 @@ MOMENT = datetime.datetime(2020, 5, 17, 3, 4, 5)
         ("pandas", lambda pd, items: pd.Index(items), ["a", "b"]),
         ("pandas", lambda pd, items: pd.Series(items, dtype="Float32"), [1.5, None, -0.0]),
         ("pyarrow", lambda pa, items: pa.array(items, pa.decimal128(20, 2)), [Decimal("1.50"), None, Decimal("-2")]),
+        ("pyarrow", lambda pa, items: pa.array(items, pa.string_view()), ["a", None, "of more than 12 bytes"]),
         ("pyarrow", lambda pa, items: pa.array(items, pa.date32()), [MOMENT.date(), None]),
         ("pyarrow", lambda pa, items: pa.array(items, pa.timestamp("ns", "UTC")), [MOMENT, None, None]),
         ("pyarrow", lambda pa, items: pa.array(items, pa.list_(pa.int16(), 2)), [[1, 2], [3, 4], [1, 2]]),

@@ -48,6 +48,9 @@ _PLAIN = frozenset("biufcSUMm")
 
 _WITH_COLUMNS = ("pandas", "polars", "pyarrow")
 
+_COPIES_OF_VIEWS = {"string_view": "large_string", "binary_view": "large_binary"}
+"""Types of PyArrow whose items lie in several buffers, and those of the same items in one."""
+
 
 class KeptElements(Protocol):
     """The elements of an array, of a column, or of a file, or rows of several columns: what an `Index` keeps."""
@@ -311,7 +314,10 @@ class ColumnElements(HostElements):
         if self._library == "pandas":
             made = given.take(positions)
             return made.reset_index(drop=True) if hasattr(made, "reset_index") else made
-        return given.take(positions) if self._library == "pyarrow" else given[positions]
+        if self._library == "pyarrow":
+            copied = _COPIES_OF_VIEWS.get(str(given.type))  # PyArrow takes nothing of a view
+            return given.take(positions) if copied is None else given.cast(copied).take(positions).cast(given.type)
+        return given[positions]
 
     def order(self, values: Any) -> Indices:
         """As `Elements.order`."""
@@ -321,7 +327,7 @@ class ColumnElements(HostElements):
         if self._library == "polars":
             return np.asarray(values.arg_sort(nulls_last=True), np.int64)
         if self._library == "pyarrow":
-            return np.asarray(import_module("pyarrow.compute").sort_indices(values), np.int64)
+            return np.asarray(import_module("pyarrow.compute").sort_indices(_sortable(values)), np.int64)
         keys = [(is_null(item), 0 if is_null(item) else item) for item in values.tolist()]
         return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
 
@@ -446,6 +452,13 @@ def _joined(library: str, x: Any, y: Any) -> Any:
             return pyarrow.concat_arrays(arrays)
         return pyarrow.chunked_array([chunk for array in arrays for chunk in getattr(array, "chunks", [array])])
     return np.concatenate([np.asarray(given, object) for given in (x, y)])
+
+
+def _sortable(column: Any) -> Any:
+    """A column of PyArrow in a type that PyArrow sorts: it sorts no views, no chunks of codes, and no float16."""
+    dtype = column.type.value_type if hasattr(column.type, "index_type") else column.type
+    copied = "float" if str(dtype) == "halffloat" else _COPIES_OF_VIEWS.get(str(dtype), dtype)
+    return column if copied == column.type else column.cast(copied)
 
 
 def _module_of(given: Any) -> str:
