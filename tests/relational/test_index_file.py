@@ -91,6 +91,7 @@ def test_columns_of_other_types(library: str, make: Callable[..., Any], items: l
     loaded = reloaded(index, tmp_path)
     assert answers(loaded, reversed_keys) == answers(index, reversed_keys)
     assert answers(loaded, reversed_keys)[-1] == [True] * len(items)
+    assert answers(pickle.loads(pickle.dumps(loaded)), reversed_keys) == answers(index, reversed_keys)
     held = loaded.keys()
     assert len(held) == len(items) and [item is None for item in held] == [item is None for item in items]
     if library == "pyarrow" and isinstance(items[0], Decimal):

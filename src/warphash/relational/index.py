@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from .known import known_of
 from .numbered import INT64, Indices, index_type, narrowest_index_type
 
 __all__ = ["Index"]
+
+_Made = TypeVar("_Made", bound="Index")
 
 
 class Index:
@@ -120,14 +122,14 @@ class Index:
         >>> index.get_indexer(["be", None, "or"])
         array([ 1,  2, -1])
         """
-        index = cls.__new__(cls)
         try:
-            index._build(index_file.read(path))
+            return _of_stored(cls, index_file.read(path))
         except DtypeError as error:
             raise CorruptFile(f"{os.fspath(path)} holds no Index: {error}") from None
-        return index
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if isinstance(self._elements, index_file.StoredKeys):  # whose `keys` may be of a type that is no key: Decimal
+            return _of_stored, (type(self), self._elements)
         return type(self), (self.keys(),)
 
     def __copy__(self) -> Self:
@@ -248,3 +250,10 @@ class Index:
         """
         elements = self._sought(q)
         return elements.for_each(self._known.contains(elements))
+
+
+def _of_stored(cls: type[_Made], keys: index_file.StoredKeys) -> _Made:
+    """An index of keys that were read of a file or of a pickle."""
+    index = cls.__new__(cls)
+    index._build(keys)
+    return index

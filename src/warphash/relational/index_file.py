@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ..arrays.adapters.numpy import address_of
 from ..arrays.decimals import decimal_of, decimal_scale
 from ..arrays.library import MAX_ROWS
-from ..arrays.strings import StringArray
+from ..arrays.strings import StringArray, rows_of
 from ..runtime.devices import engine_for
 from ..storage.strings.string_table import packed as packed_strings
 from ..table.column_file import STRINGS, describe, read_file, rows_at, shown, strings_at, write_file
@@ -58,6 +58,11 @@ class StoredKeys(HostElements):
         """What is compared."""
         return self._items
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        if isinstance(self.items, Text):  # which has addresses
+            return _stored_strings, (self.taken(self.ranks(len(self))), self.items.text)
+        return type(self), (self.items,)
+
     def taken(self, positions: Indices) -> npt.NDArray[Any]:
         """The keys at some positions: an array of their type; of objects if they are strings of any length, decimal
         numbers, rows, or if some are nulls, which are None."""
@@ -76,6 +81,11 @@ class StoredKeys(HostElements):
         if valid is not None:
             made[~valid] = None
         return made
+
+
+def _stored_strings(keys: npt.NDArray[Any], text: bool) -> StoredKeys:
+    """Strings that were pickled: an array of objects, as `StoredKeys.taken` makes it."""
+    return StoredKeys(text_items(rows_of(keys, text)))
 
 
 def _objects(items: list[Any]) -> npt.NDArray[Any]:
