@@ -211,6 +211,17 @@ def test_columns_that_pyarrow_does_not_take_or_sort_itself(dtype: str, items: li
     assert warphash.union1d(column, column).to_pylist() == [*sorted(distinct), None]
 
 
+@pytest.mark.parametrize("items", [[], [None, None]], ids=str)
+@pytest.mark.parametrize("dtype", [object, "int64"], ids=str)
+def test_categories_of_which_there_are_none(items: list[None], dtype: Any) -> None:
+    pandas = pytest.importorskip("pandas")
+    column = pandas.Series(pandas.Categorical(items, categories=pandas.Index([], dtype=dtype)))
+    assert warphash.unique(column, sorted=True).isna().tolist() == [True][: len(items)]
+    assert warphash.isin(["a", "b"], column).tolist() == [False, False]
+    assert warphash.isin(column, ["a", None]).tolist() == [True] * len(items)
+    assert warphash.Index(column).get_indexer_non_unique(["a", "b"])[0].tolist() == [-1, -1]
+
+
 @pytest.mark.parametrize("dtype", ["int64", "float64", "U4", "M8[s]"])
 def test_no_elements(dtype: str) -> None:
     empty = np.empty(0, dtype)

@@ -157,5 +157,6 @@ def _of_codes(given: Any) -> Items:
     if len(categories.array):
         array = categories.array.take(codes, axis=0, mode="clip")
     else:
-        array = np.zeros(len(codes), categories.array.dtype)
+        dtype = categories.array.dtype
+        array = np.zeros(len(codes), np.float64 if dtype.hasobject else dtype)  # as of an empty list
     return Items(array, None if valid.all() else valid)
