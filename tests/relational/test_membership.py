@@ -63,11 +63,17 @@ def test_other_types() -> None:
     assert warphash.isin(days, np.array(["2020-01-02T00:00", "2020-01-01T01:00"], "M8[s]")).tolist() == [False, True]
     assert warphash.isin(days, np.array([18262, 18263])).tolist() == [False, False]
     assert warphash.isin([1, None], ["a", None]).tolist() == [False, True]
+    assert warphash.isin([1, None], ["a" * 40, None], nulls="unequal").tolist() == [False, False]
+    assert warphash.isin([1, 2], ["a" * 40]).tolist() == [False, False]
     polars = pytest.importorskip("polars")
     column = polars.Series(["a", None, "zz"])
     assert warphash.isin(column, texts).to_list() == [True, False, False]
     assert warphash.isin(texts, column).tolist() == [True, False, False, False]
     assert warphash.isin(column, [b"a"]).to_list() == [True, False, False]
+    long = polars.Series(["a" * 40, None, "zz"])
+    assert warphash.isin(long, ["a" * 40, "b"]).to_list() == [True, False, False]
+    assert warphash.isin(long, ["a" * 40, None]).to_list() == [True, True, False]
+    assert warphash.setdiff1d(long, np.array(["a" * 40]), sorted=False).to_list() == [None, "zz"]
     assert warphash.isin(column, polars.Series([b"a"])).to_list() == [False, False, False]
     assert warphash.isin(polars.Series([1, None]), [1, 2]).to_list() == [True, False]
 

@@ -125,9 +125,12 @@ def found_in(elements: Elements, given: Elements, *, nan: Missing, null: Missing
         return DeviceKnown(_there(given, elements), nan=nan).contains(elements)
     items, others = elements.items, given.items
     compared = as_type_of(others, items)
-    if isinstance(items, Text) or compared is None or isinstance(compared.items, Text):
-        return KnownItems(others, nan=nan, null=null).contains(elements)
+    if isinstance(items, Text) or (compared is None and items.array.dtype.kind in "SU"):  # bytes may equal strings
+        known = others if compared is None else compared.items._replace(valid=others.valid)  # strings of any length
+        return KnownItems(known, nan=nan, null=null).contains(elements)
     has_null = null == "one" and others.valid is not None and not others.valid.all()
+    if compared is None:
+        return ~items.valid if has_null and items.valid is not None else np.zeros(len(items.array), np.bool_)
     valid = _kept(compared, others.valid)
     engine = engine_for("cpu")
     rows = packed(engine, items, nan)
