@@ -7,9 +7,6 @@ import datetime
 import os
 import pickle
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -20,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from support.archives import archive, parts_of
+from support.archives import archive, parts_of, save_and_kill
 from support.relational import KINDS, Kind, items_of, lists_of, shown
 from warphash import CorruptFile, DtypeError, HashMap, HashSet, Index, PathError
 
@@ -202,12 +199,7 @@ while True:
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
 @pytest.mark.parametrize("delay_s", [0.005, 0.02])
 def test_killed_save_leaves_a_whole_file(saved: Path, delay_s: float) -> None:
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(saved)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None and process.stdout.readline() == "ready\n"
-    time.sleep(delay_s)
-    process.kill()
-    process.wait()
-    process.stdout.close()
+    save_and_kill(KILLED, saved, delay_s)
     assert len(Index.load(saved)) in (3, 1_000_000)
 
 

@@ -1,9 +1,12 @@
-"""Make saved tables by hand, with any header and any rows and the right digest."""
+"""Saved files made by hand, with any header and any rows and the right digest; and saves that are killed."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,3 +25,13 @@ def archive(header: Any, rows: bytes, length: int | None = None) -> bytes:
     encoded = header if isinstance(header, bytes) else json.dumps(header).encode()
     body = MAGIC + (len(encoded) if length is None else length).to_bytes(8, "little") + encoded + rows
     return body + hashlib.sha256(body).digest()
+
+
+def save_and_kill(program: str, path: Path, delay_s: float) -> None:
+    """Run a program that prints "ready" and then saves to a path again and again; kill it after some seconds."""
+    process = subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    time.sleep(delay_s)
+    process.kill()
+    process.wait()
+    process.stdout.close()

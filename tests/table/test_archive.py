@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import warphash
+from support.archives import save_and_kill
 from warphash import CorruptFile, DtypeError, HashMap, HashSet
 
 KEYS = np.arange(500, dtype=np.uint32) * 3
@@ -120,12 +118,7 @@ while True:
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
 @pytest.mark.parametrize("delay_s", [0.005, 0.02, 0.06])
 def test_killed_save_leaves_a_whole_file(saved: Path, delay_s: float) -> None:
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(saved)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None and process.stdout.readline() == "ready\n"
-    time.sleep(delay_s)
-    process.kill()
-    process.wait()
-    process.stdout.close()
+    save_and_kill(KILLED, saved, delay_s)
     table = HashMap.load(saved, device="cpu")
     assert len(table) in (len(KEYS), 3_000_000)
     table.check()
