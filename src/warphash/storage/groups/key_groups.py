@@ -9,8 +9,9 @@ from ...runtime.engine import Buffer, Engine
 from ...runtime.source import VALUE_LISTS
 from ..batch import Batch
 from ..rows import Rows
-from .numbering import GroupRows, number
+from .numbering import number
 from .table_numbers import NewKeys, Numbers, new_keys
+from .word_numbers import GroupRows
 
 __all__ = ["MOST_GROUPS", "NUMBER_BYTES", "BatchGroups", "counted_up", "groups_of", "numbers_of", "taken"]
 

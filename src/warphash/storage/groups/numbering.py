@@ -7,24 +7,16 @@ that keep the first element of each key (`row_numbers`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...runtime.abi import NumberBatch
 from ...runtime.engine import Buffer, Engine
 from . import row_numbers, word_numbers
+from .word_numbers import GroupRows
 
-__all__ = ["GroupRows", "Numbered", "number"]
+__all__ = ["Numbered", "number"]
 
 _WORD_BYTES = 8
-
-
-GroupRows = Callable[[int, int, int, int], None]
-"""Brings rows of the elements of a batch to their keys: from an address, of so many bytes, 4 or 8, to another address.
-
-Those of each key lie together, in the order of the batch. Where they begin, counted in rows, goes to uint64[size] at
-the last address. To be called once, while the batch that was numbered has its memory. May raise `MemoryError`.
-"""
 
 
 class Numbered(NamedTuple):

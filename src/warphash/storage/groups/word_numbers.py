@@ -26,10 +26,17 @@ from ..estimate import distinct_of_sample
 from .spans import Span, cut, small_span
 from .ways import FEWEST_SAMPLED, Way, expected_in_part, may_be_places, sampled_words, way_of
 
-__all__ = ["number"]
+__all__ = ["GroupRows", "number"]
+
+GroupRows = Callable[[int, int, int, int], None]
+"""Brings rows of the elements of a batch to their keys: from an address, of so many bytes, 4 or 8, to another address.
+
+Those of each key lie together, in the order of the batch. Where they begin, counted in rows, goes to uint64[size] at
+the last address. To be called once, while the batch that was numbered has its memory. May raise `MemoryError`.
+"""
 
 
-def number(engine: Engine, batch: NumberBatch) -> tuple[int, Callable[[int, int, int, int], None] | None]:
+def number(engine: Engine, batch: NumberBatch) -> tuple[int, GroupRows | None]:
     """Number the words of ``batch``.
 
     Returns
@@ -58,7 +65,7 @@ class _Numbering:
         self._given_up = ctypes.c_uint64.from_address(batch.report + UNPLACED_ELEMENTS)
         self._given_up.value = 0
 
-    def run(self) -> tuple[int, Callable[[int, int, int, int], None] | None]:
+    def run(self) -> tuple[int, GroupRows | None]:
         """Number the words. Results are those of `number`."""
         way = self._way()
         batch = self._batch
