@@ -13,8 +13,8 @@ import numpy.typing as npt
 from ..errors import ParameterError, ShapeError
 from .device_elements import DeviceElements, number_device_rows
 from .elements import Elements, KeptElements, concatenated, elements_of
-from .items import Items, Missing
-from .numbered import INT64, Indices, Numbers, number_tuples
+from .items import Items
+from .numbered import FIRSTS, Asked, Indices, Numbers, number_tuples
 
 __all__ = ["RowElements", "check_alike", "row_elements_of", "rows_concatenated"]
 
@@ -88,20 +88,12 @@ class RowElements:
         """Rows of codes, as elements: one code of each column for each row."""
         return elements_of(self.xp.stack(codes, 1), 0)
 
-    def number(
-        self,
-        *,
-        codes: bool = False,
-        counts: bool = False,
-        nan: Missing = "one",
-        null: Missing = "one",
-        dtype: np.dtype[Any] = INT64,
-    ) -> Numbers:
+    def number(self, asked: Asked = FIRSTS) -> Numbers:
         """As `Elements.number`; the rules are those of `number_tuples`."""
         if self._on_device:
-            return number_device_rows(self._on_device, codes=codes, counts=counts, nan=nan, dtype=dtype)
+            return number_device_rows(self._on_device, asked)
         items = [column.items for column in self.columns]
-        return number_tuples(items, codes=codes, counts=counts, nan=nan, null=null, dtype=dtype)
+        return number_tuples(items, asked)
 
     def taken(self, positions: Indices) -> tuple[Any, ...]:
         """As `Elements.taken`: a tuple of columns, each of its own library and type."""
@@ -118,17 +110,13 @@ class RowElements:
     def _ranks(self, values: Any) -> Indices:
         """The place of each item among the distinct ones in ascending order."""
         elements = elements_of(values)
-        numbers = elements.number(codes=True)
+        numbers = elements.number(Asked(codes=True))
         places: Indices = self.argsort(elements.order(elements.taken(numbers.firsts)))
         return places[numbers.code_of_each]
 
     def argsort(self, numbers: Indices) -> Indices:
         """As `Elements.argsort`."""
         return self._first.argsort(numbers)
-
-    def renumbered(self, codes: Indices, order: Indices) -> Indices:
-        """As `Elements.renumbered`."""
-        return self._first.renumbered(codes, order)
 
     def lasts(self, numbers: Numbers) -> Indices:
         """As `Elements.lasts`."""

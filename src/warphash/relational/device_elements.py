@@ -21,7 +21,7 @@ from ..runtime.engine import Buffer
 from ..storage.groups.numbering import number
 from .axes import checked_axis
 from .items import Items, Missing
-from .numbered import INT64, Numbers
+from .numbered import FIRSTS, Asked, Numbers
 
 __all__ = ["DeviceElements", "number_device_rows", "on_device"]
 
@@ -117,19 +117,12 @@ class DeviceElements:
             "that device"
         )
 
-    def number(
-        self,
-        *,
-        codes: bool = False,
-        counts: bool = False,
-        nan: Missing = "one",
-        null: Missing = "one",
-        dtype: np.dtype[Any] = INT64,
-    ) -> Numbers:
+    def number(self, asked: Asked = FIRSTS) -> Numbers:
         """As `Elements.number`."""
-        array = self.with_one_pattern("apart" if nan == "apart" else "one")
+        dtype = asked.dtype
+        array = self.with_one_pattern("apart" if asked.nan == "apart" else "one")
         seen, n = self._library.see(array), len(self)
-        code = self._empty(n, dtype) if codes else None
+        code = self._empty(n, dtype) if asked.codes else None
         if not n:
             return Numbers(self._empty(0, dtype).owner, code and code.owner, self._empty(0, dtype).owner)
         width = seen.nbytes // n
@@ -137,14 +130,23 @@ class DeviceElements:
             seen, width = self._library.see(self._library.cast(self.ranks(n) * 0, _BOOL)), 1
         engine, stream = engine_for(seen.device), seen.stream
         at = 0 if code is None else code.ptr
-        made = number(engine, seen.ptr, width, n, numbers=at, number_bytes=dtype.itemsize, counts=counts, stream=stream)
+        made = number(
+            engine,
+            seen.ptr,
+            width,
+            n,
+            numbers=at,
+            number_bytes=dtype.itemsize,
+            counts=asked.counts,
+            stream=stream,
+        )
         numbers = Numbers(
             self._copied(made.firsts, made.size, dtype),
             None if code is None else code.owner,
             None if made.counts is None else self._copied(made.counts, made.size, dtype),
         )
         engine.synchronize(stream)  # the engine's memory must live until it was copied
-        return self._without_nan(numbers) if nan == "dropped" and seen.dtype.kind == "f" else numbers
+        return self._without_nan(numbers) if asked.nan == "dropped" and seen.dtype.kind == "f" else numbers
 
     def _empty(self, n: int, dtype: np.dtype[Any]) -> ArrayView:
         made: ArrayView = self._library.empty(self._seen, (n,), dtype, None)
@@ -204,17 +206,6 @@ class DeviceElements:
         if is_apart or self._seen.dtype.itemsize == dtype.itemsize:
             return made.view(getattr(self.xp, dtype.name))
         return self._library.cast(made, dtype)
-
-    def renumbered(self, codes: Any, order: Any) -> Any:
-        """As `Elements.renumbered`."""
-        if not len(order):
-            return codes
-        places = self.argsort(order)
-        if codes.dtype != places.dtype:
-            places = self._library.cast(places, _INT32)
-        made = places[codes]
-        made[codes < 0] = -1
-        return made
 
     def as_type(self, dtype: np.dtype[Any]) -> tuple[DeviceElements, Any]:
         """The elements in another type by their values, True as 1; and which of them it has, or None if it has all."""
@@ -327,17 +318,10 @@ def on_device(elements: object, device: str) -> DeviceElements:
     return elements
 
 
-def number_device_rows(
-    columns: Sequence[DeviceElements],
-    *,
-    codes: bool = False,
-    counts: bool = False,
-    nan: Missing = "one",
-    dtype: np.dtype[Any] = INT64,
-) -> Numbers:
+def number_device_rows(columns: Sequence[DeviceElements], asked: Asked) -> Numbers:
     """Number the distinct rows of columns on one GPU: as `numbered.number_tuples`, and there are no nulls."""
-    numbers = columns[0].stacked(columns, nan).number(codes=codes, counts=counts, dtype=dtype)
-    if nan != "dropped":
+    numbers = columns[0].stacked(columns, asked.nan).number(asked._replace(nan="one"))
+    if asked.nan != "dropped":
         return numbers
     kept = columns[0].flags()[numbers.firsts]
     for column in columns:

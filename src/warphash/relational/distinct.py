@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .composites import row_elements_of
 from .elements import Elements
 from .items import Missing
-from .numbered import Numbers, index_type
+from .numbered import Asked, Numbers, index_type
 
 __all__ = [
     "UniqueAll",
@@ -117,10 +119,10 @@ def unique(
     elements = row_elements_of(x, axis)
     nan: Missing = "one" if equal_nan else "apart"
     dtype = index_type(index_dtype, len(elements))
-    numbers = elements.number(codes=return_inverse, counts=return_counts, nan=nan, dtype=dtype)
+    numbers = elements.number(Asked(return_inverse, return_counts, nan, dtype=dtype))
     values = elements.taken(numbers.firsts)
     if sorted:
-        values, numbers = in_order(elements, values, numbers)
+        values, numbers = in_order(elements, values, numbers, dtype)
     made = [values]
     if return_index:
         made.append(elements.apart(numbers.firsts))
@@ -131,12 +133,14 @@ def unique(
     return values if len(made) == 1 else tuple(made)
 
 
-def in_order(elements: Elements, values: Any, numbers: Numbers) -> tuple[Any, Numbers]:
-    """Distinct values in ascending order, and their numbers in that order."""
+def in_order(elements: Elements, values: Any, numbers: Numbers, dtype: np.dtype[Any]) -> tuple[Any, Numbers]:
+    """Distinct values in ascending order, and their numbers of type ``dtype`` in that order."""
     order = elements.order(values)
     firsts, codes, counts = numbers
-    if codes is not None:
-        codes = elements.renumbered(codes, order)
+    if codes is not None and len(order):
+        dropped = codes < 0
+        codes = elements.in_type(elements.argsort(order), dtype)[codes]
+        codes[dropped] = -1
     firsts = firsts[order]
     return elements.taken(firsts), Numbers(firsts, codes, None if counts is None else counts[order])
 
@@ -223,4 +227,4 @@ def unique_values(x: Any, /) -> Any:
 
 def _numbered(x: Any, *, codes: bool = False, counts: bool = False) -> tuple[Elements, Numbers]:
     elements = row_elements_of(x)
-    return elements, elements.number(codes=codes, counts=counts, nan="apart")
+    return elements, elements.number(Asked(codes, counts, nan="apart"))

@@ -29,8 +29,8 @@ from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, ShapeError, WarphashError
 from .axes import checked_axis
 from .device_elements import DeviceElements
-from .items import Fixed, Items, Missing, nan_at, text_items
-from .numbered import INT64, Indices, Int64s, Numbers, number_items, stable_order
+from .items import Fixed, Items, nan_at, text_items
+from .numbered import FIRSTS, Asked, Indices, Int64s, Numbers, number_items, stable_order
 
 __all__ = [
     "ArrayElements",
@@ -71,15 +71,7 @@ class KeptElements(Protocol):
     def in_type(self, numbers: Any, dtype: np.dtype[Any]) -> Any:
         """Positions, codes or counts in another type."""
 
-    def number(
-        self,
-        *,
-        codes: bool = False,
-        counts: bool = False,
-        nan: Missing = "one",
-        null: Missing = "one",
-        dtype: np.dtype[Any] = INT64,
-    ) -> Numbers:
+    def number(self, asked: Asked = FIRSTS) -> Numbers:
         """Number the distinct elements: `numbered.number_items`."""
 
     def taken(self, positions: Indices) -> Any:
@@ -94,9 +86,6 @@ class Elements(KeptElements, Protocol):
 
     def order(self, values: Any) -> Indices:
         """The positions of values that were taken in ascending order; nulls come last, and before them NaN."""
-
-    def renumbered(self, codes: Indices, order: Indices) -> Indices:
-        """The codes of elements, of their type, after the distinct elements were put in some order; -1 stays."""
 
     def lasts(self, numbers: Numbers) -> Indices:
         """The position at which each distinct element last appears, of its numbers with codes and counts."""
@@ -136,17 +125,9 @@ class HostElements(ABC):
     @abstractmethod
     def __len__(self) -> int: ...
 
-    def number(
-        self,
-        *,
-        codes: bool = False,
-        counts: bool = False,
-        nan: Missing = "one",
-        null: Missing = "one",
-        dtype: np.dtype[Any] = INT64,
-    ) -> Numbers:
+    def number(self, asked: Asked = FIRSTS) -> Numbers:
         """As `Elements.number`."""
-        return number_items(self.items, codes=codes, counts=counts, nan=nan, null=null, dtype=dtype)
+        return number_items(self.items, asked)
 
     def argsort(self, numbers: Indices) -> Indices:
         """As `Elements.argsort`."""
@@ -174,14 +155,6 @@ class HostElements(ABC):
     def owners(self, counts: Indices) -> Int64s:
         """As `Elements.owners`."""
         return np.repeat(np.arange(len(counts)), counts)
-
-    def renumbered(self, codes: Indices, order: Indices) -> Indices:
-        """As `Elements.renumbered`."""
-        if not len(order):
-            return codes
-        made: Indices = stable_order(order).astype(codes.dtype, copy=False)[codes]
-        made[codes < 0] = -1
-        return made
 
     def lasts(self, numbers: Numbers) -> Indices:
         """As `Elements.lasts`."""

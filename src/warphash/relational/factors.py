@@ -10,7 +10,7 @@ from ..errors import ParameterError
 from .composites import row_elements_of
 from .distinct import in_order
 from .items import Missing
-from .numbered import index_type
+from .numbered import Asked, index_type
 
 __all__ = ["duplicated", "factorize", "nunique", "value_counts"]
 
@@ -58,10 +58,10 @@ def factorize(
     missing = _rule(nulls)
     elements = row_elements_of(x)
     dtype = index_type(index_dtype, len(elements))
-    numbers = elements.number(codes=True, nan=missing, null=missing, dtype=dtype)
+    numbers = elements.number(Asked(codes=True, nan=missing, null=missing, dtype=dtype))
     values = elements.taken(numbers.firsts)
     if sort:
-        values, numbers = in_order(elements, values, numbers)
+        values, numbers = in_order(elements, values, numbers, dtype)
     return elements.for_each(numbers.code_of_each), values
 
 
@@ -113,7 +113,7 @@ def value_counts(
     """
     elements = row_elements_of(x)
     missing = _rule("drop" if dropna else "key")
-    numbers = elements.number(counts=True, nan=missing, null=missing)
+    numbers = elements.number(Asked(counts=True, nan=missing, null=missing))
     firsts, counts = numbers.firsts, numbers.count_of_each
     if sort:
         order = elements.argsort(counts if ascending else -counts)
@@ -162,7 +162,7 @@ def duplicated(x: Any, keep: Literal["first", "last", False] = "first") -> Any:
     if keep not in ("first", "last", False):
         raise ParameterError(f"keep must be 'first', 'last' or False, got {keep!r}")
     elements = row_elements_of(x)
-    numbers = elements.number(codes=keep != "first", counts=keep != "first")
+    numbers = elements.number(Asked(codes=keep != "first", counts=keep != "first"))
     if not keep:
         return elements.for_each((numbers.count_of_each > 1)[numbers.code_of_each])
     flags = elements.flags()
@@ -196,4 +196,4 @@ def nunique(x: Any, *, dropna: bool = True) -> int:
     2
     """
     missing = _rule("drop" if dropna else "key")
-    return len(row_elements_of(x).number(nan=missing, null=missing).firsts)
+    return len(row_elements_of(x).number(Asked(nan=missing, null=missing)).firsts)

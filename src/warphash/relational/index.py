@@ -12,7 +12,7 @@ from . import index_file
 from .composites import check_alike, row_elements_of
 from .elements import Elements, KeptElements
 from .known import known_of
-from .numbered import INT64, Indices, index_type, narrowest_index_type
+from .numbered import INT64, Asked, Indices, index_type, narrowest_index_type
 
 __all__ = ["Index"]
 
@@ -59,7 +59,7 @@ class Index:
         self._elements = keys
         # In host memory, a table with codes of 4 bytes is smaller and faster.
         dtype = narrowest_index_type(len(keys)) if keys.xp is np else INT64
-        numbers = keys.number(codes=True, counts=True, dtype=dtype)
+        numbers = keys.number(Asked(codes=True, counts=True, dtype=dtype))
         firsts = numbers.firsts
         self.is_unique = len(firsts) == len(keys)
         """Whether no key repeats."""

@@ -23,7 +23,7 @@ from .device_elements import DeviceElements
 from .device_known import DeviceKnown
 from .elements import Elements, KeptElements
 from .items import Fixed, Items, Missing, Packed, Text, packed
-from .numbered import INT64, Indices
+from .numbered import INT64, Asked, Indices
 
 __all__ = ["Known", "KnownItems", "KnownRows", "as_keys", "known_of", "set_of"]
 
@@ -190,7 +190,7 @@ class KnownRows:
     def __init__(self, rows: RowElements, firsts: Indices, *, nan: Missing = "one", null: Missing = "one") -> None:
         self._columns, codes = [], []
         for column in rows.columns:
-            numbers = column.number(codes=True)
+            numbers = column.number(Asked(codes=True))
             self._columns.append(known_of(column, numbers.firsts, nan=nan, null=null))
             codes.append(numbers.code_of_each[firsts])
         coded = rows.coded(codes)

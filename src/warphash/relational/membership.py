@@ -25,7 +25,7 @@ from .elements import Elements
 from .index import Index
 from .items import Fixed, Missing, Packed, Text, packed
 from .known import KnownItems, as_keys, known_of, set_of
-from .numbered import number_rows
+from .numbered import Asked, number_rows
 
 __all__ = ["found_in", "isin"]
 
@@ -168,7 +168,7 @@ def _found_rows(engine: Engine, rows: Packed, others: Packed) -> npt.NDArray[np.
     if not (n and count):
         return np.zeros(n, np.bool_)
     if n + count <= _FEW or width > MAX_KEY_BYTES:  # the others and the rows behind them, numbered together
-        numbers = number_rows(engine, np.concatenate((others.rows, rows.rows)), width, codes=True)
+        numbers = number_rows(engine, np.concatenate((others.rows, rows.rows)), width, Asked(codes=True))
         return numbers.code_of_each[count:] < np.searchsorted(numbers.firsts, count)
     flags = np.empty(n, np.bool_)
     words = address_of(rows.rows), n, address_of(others.rows), count

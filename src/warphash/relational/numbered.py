@@ -21,7 +21,9 @@ from ..storage.groups.order import ordered
 from .items import Items, Missing, may_be_nan, nan_among, packed
 
 __all__ = [
+    "FIRSTS",
     "INT64",
+    "Asked",
     "Indices",
     "Int64s",
     "Numbers",
@@ -74,6 +76,30 @@ class Numbers(NamedTuple):
         return self.counts
 
 
+class Asked(NamedTuple):
+    """What is asked about distinct items beside their first positions, and by which rules items are distinct.
+
+    Attributes
+    ----------
+    codes, counts
+        Whether to answer these `Numbers`, too.
+    nan, null
+        What items are that are NaN or NaT, and that are null.
+    dtype
+        Of the answers: int64, or int32, which is written as such.
+    """
+
+    codes: bool = False
+    counts: bool = False
+    nan: Missing = "one"
+    null: Missing = "one"
+    dtype: np.dtype[Any] = INT64
+
+
+FIRSTS = Asked()
+"""First positions alone, where NaN equals NaN and a null equals a null."""
+
+
 def index_type(given: Any, n: int) -> np.dtype[Any]:
     """The type that a caller chose for the numbers of ``n`` elements; None stands for int64.
 
@@ -100,25 +126,8 @@ def narrowest_index_type(n: int) -> np.dtype[Any]:
     return _INT32 if n <= np.iinfo(_INT32).max else INT64
 
 
-def number_items(
-    items: Items,
-    *,
-    codes: bool = False,
-    counts: bool = False,
-    nan: Missing = "one",
-    null: Missing = "one",
-    dtype: np.dtype[Any] = INT64,
-) -> Numbers:
+def number_items(items: Items, asked: Asked) -> Numbers:
     """Number the distinct items.
-
-    Parameters
-    ----------
-    codes, counts
-        What to answer beside first positions.
-    nan, null
-        What items are that are NaN or NaT, and that are null.
-    dtype
-        Of the answers: int64, or int32, which is written as such.
 
     Raises
     ------
@@ -128,57 +137,47 @@ def number_items(
         If there is no room.
     """
     engine = engine_for("cpu")
-    rows = packed(engine, items, nan)
-    made = number_rows(engine, rows.rows, rows.width, codes=codes, counts=counts, dtype=dtype)
+    rows = packed(engine, items, asked.nan)
+    made = number_rows(engine, rows.rows, rows.width, asked)
     if rows.kept is None:
         return made
     is_null = np.zeros(len(rows.kept), np.bool_) if items.valid is None else ~items.valid
-    return _with_missing(made, is_null, rows.kept, nan, null)
+    return _with_missing(made, is_null, rows.kept, asked)
 
 
-def number_tuples(
-    columns: Sequence[Items],
-    *,
-    codes: bool = False,
-    counts: bool = False,
-    nan: Missing = "one",
-    null: Missing = "one",
-    dtype: np.dtype[Any] = INT64,
-) -> Numbers:
+def number_tuples(columns: Sequence[Items], asked: Asked) -> Numbers:
     """Number the distinct rows of columns of one length, at least one column.
 
     Parameters
     ----------
-    codes, counts, dtype
-        As of `number_items`.
-    nan, null
-        What rows are that have an item which is NaN or NaT, and that have one which is null. ``"one"``: such an item
-        equals its like, and the row is compared as others are. Otherwise as of `number_items`.
+    asked
+        Its rules are those of rows with an item that is NaN or NaT, and of rows with a null. ``"one"``: such an item
+        equals its like, and the row is compared as others are.
 
     Raises
     ------
     DtypeError, MemoryError
         As `number_items`.
     """
-    nulls = [~items.valid for items in columns if items.valid is not None and null != "one"]
-    missing = nulls + [nan_among(items) for items in columns if nan != "one" and may_be_nan(items)]
+    nulls = [~items.valid for items in columns if items.valid is not None and asked.null != "one"]
+    missing = nulls + [nan_among(items) for items in columns if asked.nan != "one" and may_be_nan(items)]
     kept = ~np.logical_or.reduce(missing) if missing else None
     if kept is None or kept.all():
-        return _number_all(columns, codes, counts, dtype)
-    made = _number_all([_some(items, kept) for items in columns], codes, counts, dtype)
+        return _number_all(columns, asked)
+    made = _number_all([_some(items, kept) for items in columns], asked)
     is_null = np.logical_or.reduce(nulls) if nulls else np.zeros(len(kept), np.bool_)
-    return _with_missing(made, is_null, kept, nan, null)
+    return _with_missing(made, is_null, kept, asked)
 
 
-def _number_all(columns: Sequence[Items], codes: bool, counts: bool, dtype: np.dtype[Any]) -> Numbers:
+def _number_all(columns: Sequence[Items], asked: Asked) -> Numbers:
     """Number the distinct rows of columns; those that miss something, too."""
     engine = engine_for("cpu")
     arrays = [array for items in columns for array in _keys_of(engine, items)]
     first, n = arrays[0], len(arrays[0])
     keys = [key_column(address_of(array), array.dtype.itemsize * math.prod(array.shape[1:])) for array in arrays]
     if len(keys) == 1:
-        return number_rows(engine, first, keys[0].width, codes=codes, counts=counts, dtype=dtype)
-    return _made(partial(number_columns, engine, keys, n), n, codes, counts, dtype)
+        return number_rows(engine, first, keys[0].width, asked)
+    return _made(partial(number_columns, engine, keys, n), n, asked)
 
 
 def _some(items: Items, kept: npt.NDArray[np.bool_]) -> Items:
@@ -197,29 +196,22 @@ def _keys_of(engine: Engine, items: Items) -> list[npt.NDArray[Any]]:
     return [keys, rows.kept]
 
 
-def number_rows(
-    engine: Engine,
-    rows: npt.NDArray[Any],
-    width: int,
-    *,
-    codes: bool = False,
-    counts: bool = False,
-    dtype: np.dtype[Any] = INT64,
-) -> Numbers:
+def number_rows(engine: Engine, rows: npt.NDArray[Any], width: int, asked: Asked) -> Numbers:
     """Number the distinct rows of a contiguous array, each of ``width`` bytes. Raises as `numbering.number`."""
     at, n, item_bytes = address_of(rows), len(rows), rows.dtype.itemsize
     if rows.ndim > 1 and rows.dtype.kind in "iumM":
-        return _made(partial(number_matrix, engine, at, item_bytes, (n, width // item_bytes)), n, codes, counts, dtype)
-    return _made(partial(number, engine, at, width, n), n, codes, counts, dtype)
+        return _made(partial(number_matrix, engine, at, item_bytes, (n, width // item_bytes)), n, asked)
+    return _made(partial(number, engine, at, width, n), n, asked)
 
 
-def _made(number_all: Callable[..., Numbered], n: int, codes: bool, counts: bool, dtype: np.dtype[Any]) -> Numbers:
+def _made(number_all: Callable[..., Numbered], n: int, asked: Asked) -> Numbers:
     """The numbers of ``n`` rows by a function of ``storage/groups/``."""
-    code = np.empty(n, dtype) if codes else None
+    dtype = asked.dtype
+    code = np.empty(n, dtype) if asked.codes else None
     if not n:
-        return Numbers(np.empty(0, dtype), code, np.empty(0, dtype) if counts else None)
+        return Numbers(np.empty(0, dtype), code, np.empty(0, dtype) if asked.counts else None)
     numbers = 0 if code is None else address_of(code)
-    made = number_all(numbers=numbers, number_bytes=dtype.itemsize, counts=counts)
+    made = number_all(numbers=numbers, number_bytes=dtype.itemsize, counts=asked.counts)
     count = None if made.counts is None else _copied(made.counts, made.size, dtype)
     return Numbers(_copied(made.firsts, made.size, dtype), code, count)
 
@@ -229,15 +221,13 @@ def _copied(buffer: Buffer, size: int, dtype: np.dtype[Any]) -> Any:
     return bytes_at(buffer.ptr, 4 * size).view(np.uint32).astype(dtype)
 
 
-def _with_missing(
-    made: Numbers, is_null: npt.NDArray[np.bool_], kept: npt.NDArray[np.bool_], nan: Missing, null: Missing
-) -> Numbers:
+def _with_missing(made: Numbers, is_null: npt.NDArray[np.bool_], kept: npt.NDArray[np.bool_], asked: Asked) -> Numbers:
     """The numbers of all items, of those for the items that are ``kept``.
 
     Missing items become keys among the others, each in the place that its first position has.
     """
-    dtype: np.dtype[Any] = made.firsts.dtype
-    groups = [(np.flatnonzero(is_null), null), (np.flatnonzero(~kept & ~is_null), nan)]
+    dtype = asked.dtype
+    groups = [(np.flatnonzero(is_null), asked.null), (np.flatnonzero(~kept & ~is_null), asked.nan)]
     groups = [(positions, rule) for positions, rule in groups if len(positions) and rule != "dropped"]
     keys = [positions[:1] if rule == "one" else positions for positions, rule in groups]  # the first position of each
     sizes = [[len(positions)] if rule == "one" else np.ones(len(positions), np.int64) for positions, rule in groups]

@@ -8,7 +8,7 @@ from .composites import row_elements_of, rows_concatenated
 from .distinct import unique
 from .elements import Elements
 from .membership import found_in
-from .numbered import Indices
+from .numbered import Asked, Indices
 
 __all__ = ["intersect1d", "setdiff1d", "setxor1d", "union1d"]
 
@@ -203,7 +203,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, sorted: bool = 
 def _numbered(ar1: Any, ar2: Any) -> _Both:
     """Number the distinct elements of two arrays."""
     elements, length = rows_concatenated(ar1, ar2)
-    numbers = elements.number(codes=True)
+    numbers = elements.number(Asked(codes=True))
     firsts = numbers.firsts
     first = elements.xp.where(firsts < length, firsts, -1)
     second = elements.firsts_of(numbers.code_of_each[length:], len(firsts))
