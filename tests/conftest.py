@@ -36,6 +36,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    for sign in ("CI", "BUILD_NUMBER"):  # with them, pytest explains to the end how two lists differ: for ten minutes
+        os.environ.pop(sign, None)
     limit_s = config.getoption("--note-slow")
     if limit_s is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Notes(limit_s))

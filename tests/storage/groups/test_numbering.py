@@ -63,8 +63,8 @@ def walked(rows: Array) -> tuple[list[int], list[int], list[int]]:
 
 
 def check(device: str, rows: Array, **options: Any) -> None:
-    made, expected = numbered(device, rows, **options), walked(rows)
-    assert [part.tolist() for part in made] == list(expected)
+    for made, expected in zip(numbered(device, rows, **options), walked(rows), strict=True):
+        np.testing.assert_array_equal(made, expected)
 
 
 def keys_like(kind: str, n: int) -> Array:
