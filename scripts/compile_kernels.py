@@ -69,6 +69,7 @@ def specs() -> Iterator[KernelSpec]:
     yield source.ROWS
     yield source.BOUNDED
     yield source.AGGREGATES
+    yield source.SCANS
     yield source.SKETCH
     yield source.GROUPS
     yield source.VALUE_LISTS

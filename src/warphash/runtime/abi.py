@@ -214,10 +214,16 @@ class FirstsTable(ctypes.Structure):
     _fields_ = _words("cells cell_mask salt")
 
 
+class WordCells(ctypes.Structure):
+    """Where a word of a GPU looks for the first element of its key (groups/gpu/word_cells.cuh)."""
+
+    _fields_ = _words("cells cell_count salt")
+
+
 class NumberBatch(Launch):
     """Keys, and the numbers that they get."""
 
-    _fields_ = _words("keys key_bytes numbers number_bytes firsts counts places flags starts")
+    _fields_ = _words("keys key_bytes numbers number_bytes firsts counts places bits starts")
 
 
 class MissingBatch(Launch):
@@ -393,7 +399,7 @@ class FingerprintBatch(Launch):
 class CountBatch(Launch):
     """Counts or flags to their sums; an element is a chunk of kChunk of them."""
 
-    _fields_ = _words("counts length sums starts offsets flags listed_flag list")
+    _fields_ = _words("counts count_bytes of_bits length sums starts offsets flags listed_flag list")
 
 
 # ---- strings/abi.cuh

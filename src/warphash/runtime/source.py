@@ -25,6 +25,7 @@ __all__ = [
     "GROUPS",
     "PLATFORMS",
     "ROWS",
+    "SCANS",
     "SKETCH",
     "SLABS",
     "STRINGS",
@@ -50,6 +51,9 @@ _PLATFORM_HEADERS = {"cpu": "platform/host.cuh", "cuda": "platform/cuda.cuh", "e
 
 ROWS = KernelSpec("rows", 0, 0, 0, header="rows/rows.cuh")
 """The kernels that no design changes: widening, narrowing, and wide rows."""
+
+SCANS = KernelSpec("scans", 0, 0, 0, header="rows/gpu/scans.cuh")
+"""Sums of counts and flags; for a GPU alone. A CPU has the kernels among `ROWS`."""
 
 SKETCH = KernelSpec("sketch", 0, 0, 0, header="rows/gpu/sketch.cuh")
 """How many rows differ; for a GPU alone. A CPU has the kernel among `ROWS`."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ..designs import auto, registry
 from ..designs.base import Design
 from ..runtime.engine import Engine, KernelSpec
-from ..runtime.source import AGGREGATES, BOUNDED, GROUPS, ROWS, SKETCH, VALUE_LISTS, partition
+from ..runtime.source import AGGREGATES, BOUNDED, GROUPS, ROWS, SCANS, SKETCH, VALUE_LISTS, partition
 from .bounded.bound import RANKED_ROWS, Bound
 from .rows import Rows
 from .slots import Slots, StoreOptions, TableKind
@@ -55,7 +55,7 @@ def programs(
     if bound is not None:
         yield BOUNDED
     if multi and not design.layout.keeps_duplicates:
-        yield from (GROUPS, VALUE_LISTS)
+        yield from (GROUPS, SCANS, VALUE_LISTS)
         value_bytes = 4  # a number of a group
     if design.layout.composed:  # the tier on the device
         name, choices = auto.choose()

@@ -12,12 +12,24 @@ import numpy as np
 from ..runtime.abi import CountBatch, Flag, RowBatch, StoredRows, WordBatch
 from ..runtime.engine import Buffer, Engine
 from ..runtime.memory import bytes_at
-from ..runtime.source import ROWS
+from ..runtime.source import ROWS, SCANS
 
-__all__ = ["count", "inverted", "numbers_of", "offsets_of_counts", "select", "starts_of_counts", "starts_of_flags"]
+__all__ = [
+    "count",
+    "inverted",
+    "numbers_of",
+    "offsets_of_counts",
+    "select",
+    "starts_of_bits",
+    "starts_of_counts",
+    "starts_of_flags",
+]
 
 CHUNK = 256
 """Counts, or flags, that one element of a kernel sums up or lists (``kernels/rows/rows.cuh``, kChunk)."""
+
+_CHUNK_LANES = 32
+"""Of a GPU that sum up or list a chunk (``kernels/rows/gpu/scans.cuh``)."""
 
 
 def count(engine: Engine, flags: Buffer, n: int, stream: Any = None) -> int:
@@ -26,12 +38,14 @@ def count(engine: Engine, flags: Buffer, n: int, stream: Any = None) -> int:
         return 0
     if engine.lanes == 1:
         return int(np.count_nonzero(bytes_at(flags.ptr, n)))
-    counts = _widened(engine, flags, n, stream)
-    while n > 1:
-        sums = _chunk_sums(engine, counts, n, stream)
-        n = -(-n // CHUNK)
-        counts = _narrowed(engine, sums, n, stream)
-    return int(engine.to_host(counts.ptr, np.uint32, 1, stream)[0])
+    chunks = -(-n // CHUNK)
+    sums = engine.allocate(8 * chunks, stream)
+    batch = CountBatch(n=chunks, length=n, sums=sums.ptr, flags=flags.ptr, listed_flag=Flag.CHANGED)
+    _over_chunks(engine, "flag_sums", batch, stream)
+    while chunks > 1:
+        sums = _chunk_sums(engine, CountBatch(counts=sums.ptr, count_bytes=8, length=chunks), stream)
+        chunks = -(-chunks // CHUNK)
+    return int(engine.to_host(sums.ptr, np.uint64, 1, stream)[0])
 
 
 def inverted(engine: Engine, flags: Buffer, n: int) -> Buffer:
@@ -72,11 +86,12 @@ def numbers_of(engine: Engine, flags: int, n: int, flag: Flag, stream: Any = Non
     chunks = -(-n // CHUNK)
     sums = engine.allocate(8 * chunks, stream)
     batch = CountBatch(n=chunks, length=n, sums=sums.ptr, flags=flags, listed_flag=flag)
-    engine.program(ROWS).run("flag_sums", StoredRows(), batch, chunks, stream)
-    begins, total = _starts_of_sums(engine, sums, chunks, stream)
+    _over_chunks(engine, "flag_sums", batch, stream)
+    total = _to_starts(engine, sums, chunks, stream)
     numbers = engine.allocate(4 * max(1, total), stream)
-    batch.starts, batch.list = begins.ptr, numbers.ptr
-    engine.program(ROWS).run("list_chunks", StoredRows(), batch, chunks if total else 0, stream)
+    batch.starts, batch.list = sums.ptr, numbers.ptr
+    if total:
+        _over_chunks(engine, "list_chunks", batch, stream)
     return numbers, total
 
 
@@ -105,23 +120,17 @@ def _starts_on_host(engine: Engine, flags: Buffer, n: int) -> tuple[Buffer, int]
     return starts, total
 
 
+def starts_of_bits(engine: Engine, bits: Buffer, words: int, stream: Any) -> tuple[Buffer, int]:
+    """The ones in the words of 32 bits before each word, uint64[words]; and the ones in all. Waits."""
+    starts = engine.allocate(8 * words, stream)
+    counts = CountBatch(counts=bits.ptr, count_bytes=4, of_bits=1, length=words)
+    return starts, _starts(engine, counts, starts.ptr, stream)
+
+
 def starts_of_counts(engine: Engine, counts: Buffer, n: int, stream: Any) -> tuple[Buffer, int]:
-    """The sum of the counts before each of them, uint64[n]; and the sum of all."""
-    chunks = -(-n // CHUNK)
-    begins, total = _starts_of_sums(engine, _chunk_sums(engine, counts, n, stream), chunks, stream)
+    """The sum of the counts before each of them, uint64[n]; and the sum of all. Counts are uint32. Waits."""
     starts = engine.allocate(8 * n, stream)
-    batch = CountBatch(n=chunks, counts=counts.ptr, length=n, starts=begins.ptr, offsets=starts.ptr)
-    engine.program(ROWS).run("offsets", StoredRows(), batch, chunks, stream)
-    return starts, total
-
-
-def _starts_of_sums(engine: Engine, sums: Buffer, chunks: int, stream: Any) -> tuple[Buffer, int]:
-    """The sum of the chunks before each of them, uint64, perhaps in place of ``sums``; and the sum of all."""
-    if chunks > 1:
-        return starts_of_counts(engine, _narrowed(engine, sums, chunks, stream), chunks, stream)
-    total = int(engine.to_host(sums.ptr, np.uint64, 1, stream)[0])
-    engine.fill(sums.ptr, 0, 8, stream)
-    return sums, total
+    return starts, _starts(engine, CountBatch(counts=counts.ptr, count_bytes=4, length=n), starts.ptr, stream)
 
 
 def offsets_of_counts(engine: Engine, counts: int, n: int, out: int, stream: Any) -> int:
@@ -129,35 +138,46 @@ def offsets_of_counts(engine: Engine, counts: int, n: int, out: int, stream: Any
 
     Counts are uint32, and their sum may be larger.
     """
-    rows = engine.program(ROWS)
-    chunks = -(-n // CHUNK)
-    sums = engine.allocate(8 * max(1, chunks), stream)
-    batch = CountBatch(n=chunks, counts=counts, length=n, sums=sums.ptr)
-    rows.run("chunk_sums", StoredRows(), batch, chunks, stream)
-    starts = np.zeros(chunks + 1, np.uint64)
-    np.cumsum(engine.to_host(sums.ptr, np.uint64, chunks, stream), out=starts[1:])
-    held = engine.from_host(starts, stream)
-    batch = CountBatch(n=chunks, counts=counts, length=n, starts=held.ptr, offsets=out)
-    rows.run("offsets", StoredRows(), batch, chunks, stream)
-    engine.copy(out + 8 * n, held.ptr + 8 * chunks, 8, stream)
-    return int(starts[-1])
+    total = _starts(engine, CountBatch(counts=counts, count_bytes=4, length=n), out, stream) if n else 0
+    end = engine.from_host(np.array([total], np.uint64), stream)
+    engine.copy(out + 8 * n, end.ptr, 8, stream)
+    return total
 
 
-def _chunk_sums(engine: Engine, counts: Buffer, n: int, stream: Any) -> Buffer:
+def _starts(engine: Engine, counts: CountBatch, out: int, stream: Any) -> int:
+    """Write the sum of the counts before each of them, uint64[length] at ``out``; the sum of all. Waits."""
+    chunks = -(-counts.length // CHUNK)
+    sums = _chunk_sums(engine, counts, stream)
+    total = _to_starts(engine, sums, chunks, stream)
+    counts.n, counts.starts, counts.offsets = chunks, sums.ptr, out
+    _over_chunks(engine, "offsets", counts, stream)
+    return total
+
+
+def _to_starts(engine: Engine, sums: Buffer, chunks: int, stream: Any) -> int:
+    """Replace the sums of chunks, uint64, by the sum of the chunks before each; the sum of all. Waits."""
+    if chunks > 1:
+        return _starts(engine, CountBatch(counts=sums.ptr, count_bytes=8, length=chunks), sums.ptr, stream)
+    total = int(engine.to_host(sums.ptr, np.uint64, 1, stream)[0])
+    engine.fill(sums.ptr, 0, 8, stream)
+    return total
+
+
+def _chunk_sums(engine: Engine, counts: CountBatch, stream: Any) -> Buffer:
     """The sums of `CHUNK` counts each, uint64."""
-    chunks = -(-n // CHUNK)
-    sums = engine.allocate(8 * chunks, stream)
-    batch = CountBatch(n=chunks, counts=counts.ptr, length=n, sums=sums.ptr)
-    engine.program(ROWS).run("chunk_sums", StoredRows(), batch, chunks, stream)
+    counts.n = -(-counts.length // CHUNK)
+    sums = engine.allocate(8 * counts.n, stream)
+    counts.sums = sums.ptr
+    _over_chunks(engine, "chunk_sums", counts, stream)
     return sums
 
 
-def _narrowed(engine: Engine, words: Buffer, n: int, stream: Any) -> Buffer:
-    """Words of 64 bits as words of 32 bits."""
-    narrow = engine.allocate(4 * n, stream)
-    batch = WordBatch(n=n, rows=narrow.ptr, row_bytes=4, words=words.ptr, word_bytes=8)
-    engine.program(ROWS).run("narrow", StoredRows(), batch, n, stream)
-    return narrow
+def _over_chunks(engine: Engine, entry: str, batch: CountBatch, stream: Any) -> None:
+    """Launch a kernel over ``batch.n`` chunks."""
+    if engine.lanes == 1:
+        engine.program(ROWS).run(entry, StoredRows(), batch, batch.n, stream)
+    else:
+        engine.program(SCANS).run(entry, StoredRows(), batch, batch.n * _CHUNK_LANES, stream)
 
 
 def _widened(engine: Engine, flags: Buffer, n: int, stream: Any) -> Buffer:

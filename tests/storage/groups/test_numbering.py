@@ -97,6 +97,16 @@ def test_numbers_are_those_of_a_walk(device: str, width: int, kind: str) -> None
         check(device, rows_of(keys_like(kind, n), width))
 
 
+@pytest.mark.parametrize("width", [4, 8, 12])
+@pytest.mark.parametrize("device", ENGINES)
+def test_frequent_and_rare_keys_and_one_of_all_ones_are_counted(device: str, width: int) -> None:
+    """More keys than a block of a GPU counts in its own memory, of which the first and the last ones repeat."""
+    ids = np.concatenate([np.arange(13_000), np.zeros(700, "i8"), np.full(40, 12_999), np.arange(100, 200)])
+    rows = rows_of(np.random.default_rng(3).permutation(ids), width)
+    rows[::97] = 0xFF
+    check(device, rows)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("width", [4, 8])
 def test_any_number_of_threads_gives_the_same_numbers(threads: int, width: int, kind: str) -> None:
@@ -176,9 +186,11 @@ def test_numbers_of_four_bytes_and_none(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", ENGINES)
-def test_too_few_cells_are_enlarged(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("width", [8, 12])
+def test_too_few_cells_are_enlarged(device: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_numbers, "estimate_distinct", lambda *_: 1)
-    check(device, rows_of(keys_like("different", 3_000), 12))
+    monkeypatch.setattr(row_numbers, "FEWEST_SKETCHED", 0)
+    check(device, rows_of(keys_like("different", 3_000), width))
 
 
 @pytest.mark.parametrize("once", [True, False])

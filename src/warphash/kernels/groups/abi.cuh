@@ -11,6 +11,13 @@ struct FirstsTable {
   u64 salt;       // of the fingerprints of rows
 };
 
+// Where a word of a GPU looks for the first element of its key (groups/gpu/word_cells.cuh).
+struct WordCells {
+  u64 cells;       // 16 bytes each, all ones at first; one more than `cell_count`
+  u64 cell_count;  // cells that words are hashed to, a multiple of 4
+  u64 salt;        // of the hashes
+};
+
 // Keys, and the numbers that they get.
 struct NumberBatch : Launch {
   u64 keys;          // packed rows
@@ -19,9 +26,9 @@ struct NumberBatch : Launch {
   u64 number_bytes;  // of such an integer: 4 or 8
   u64 firsts;        // u32 per key: its first element
   u64 counts;        // u32 per key: its elements; 0: they are not asked for
-  u64 places;        // u32 per element: the cell of its key
-  u64 flags;         // u8 per element: 1 for the first of its key
-  u64 starts;        // u64 per element: the flags before it
+  u64 places;        // u32 per element: the cell of its key; 0: neither numbers nor counts are asked for
+  u64 bits;          // u32 per 32 elements, 0 at first: a bit for each element, 1 for the first one of its key
+  u64 starts;        // u64 per 32 elements: the ones before their bits
 };
 
 // Keys that a table lacks, and the numbers that they get there.

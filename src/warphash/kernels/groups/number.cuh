@@ -1,23 +1,30 @@
 // Dense numbers for the distinct rows of a batch, in the order in which the rows first appear. Rows have any width.
 //
 //   claim         each element -> the cell of its key; the cell keeps the first element of the key
-//   mark_firsts   flags the elements that their cells keep
-//   rank_firsts   each flagged element -> the number of its key, which takes the element's place in the cell
+//   mark_firsts   each cell -> the bit of the element that it keeps
+//   rank_firsts   each cell -> the number of its key, which takes the element's place in the cell
+//   list_firsts   32 bits -> the elements whose bits are set
 //   spread        each element -> the number in its cell; counts the elements of each key
+//
+// A GPU lists and spreads in another way (groups/gpu/spread.cuh).
 //
 // Layout.
 //
 //   cells   u32 array: ~0 (vacant), the number of an element, and behind rank_firsts the number of a key
 //   places  u32 per element: which cell
+//   bits    u32 per 32 elements, the lowest bit for the first of them: 1 for the first element of a key
+//   starts  u64 per 32 elements: the ones before their bits
+//
+// Words on a GPU have cells that keep the key, too (groups/gpu/word_cells.cuh). Bits and starts are the same.
 //
 // Protocol.
 //   1. claim: probe linearly from the cell that the fingerprint of the row names. A vacant cell is claimed by a
 //      compare-and-swap (relaxed) with the number of the element. A cell with another element is compared with the row in
-//      full, in the caller's memory. Equal: the lesser of both elements stays, by a compare-and-swap (relaxed). A cell
+//      full, in the caller's memory. Equal: the lesser of both elements stays, by an atomic minimum (relaxed). A cell
 //      changes from one element to another of the same key only, so whoever has compared with one may stop.
 //   2. The end of the launch. Each cell has the least element of its key, in whatever order threads came.
-//   3. mark_firsts, then prefix sums of the flags (storage/selection.py): the sum before a first element is the number of
-//      its key. rank_firsts writes one cell for each key, and spread reads cells.
+//   3. mark_firsts (an atomic or, relaxed), then prefix sums of the ones (storage/selection.py): the ones before a first
+//      element are the number of its key. rank_firsts writes one cell for each key, and spread reads cells.
 // A probe that finds neither its key nor a vacant cell in kMostProbes cells counts in Report::unplaced: the host has
 // estimated too few keys, and starts again with more cells. `claim` has written to cells and places alone until then.
 //
@@ -26,6 +33,10 @@
 // Why the least element and not any. So the numbers are those of a sequential walk, on each engine and for any number
 // of threads. An element reads its cell and the row of the first one: two lines, of which those of frequent keys are in
 // caches. Only new minima are written, and of a key with m elements in random order these are ln m on average.
+//
+// Why bits. A byte for each element, and a sum of 8 bytes for each, took 8.0 ms of the 12.9 in which 100 M words of 1 M
+// keys were numbered (H200). The bits of 100 M elements are 12.5 MB, which stay in the second-level cache; they are set
+// from the cells, of which there are as many as keys, and not from the elements.
 #pragma once
 #include "core/straight.cuh"
 #include "groups/abi.cuh"
@@ -47,6 +58,66 @@ WARPHASH_FN void set_number(const NumberBatch& b, u64 i, u32 number) {
     reinterpret_cast<u32*>(b.numbers)[i] = number;
 }
 
+// ---- first elements
+WARPHASH_FN u32* bits_of(const NumberBatch& b, u32 element) { return reinterpret_cast<u32*>(b.bits) + element / 32; }
+WARPHASH_FN u32 bit_of(u32 element) { return 1u << element % 32; }
+
+// The number of the key that first appears in an element.
+WARPHASH_FN u32 number_of_first(const NumberBatch& b, u32 element) {
+  const u32 before = bit_count(*bits_of(b, element) & (bit_of(element) - 1));
+  return static_cast<u32>(reinterpret_cast<const u64*>(b.starts)[element / 32]) + before;
+}
+
+// Cells give `first(t, cell)`: the word of a cell that keeps an element.
+template <class Cells>
+struct MarkFirsts : Straight<typename Cells::Table, NumberBatch> {
+  using State = typename Straight<typename Cells::Table, NumberBatch>::State;
+  WARPHASH_FN static bool start(const typename Cells::Table& t, const NumberBatch& b, u64 cell, State&) {
+    const u32 element = Cells::first(t, cell);
+    if (element != kVacantCell) fetch_or(bits_of(b, element), bit_of(element));
+    return false;
+  }
+};
+
+template <class Cells>
+struct RankFirsts : Straight<typename Cells::Table, NumberBatch> {
+  using State = typename Straight<typename Cells::Table, NumberBatch>::State;
+  WARPHASH_FN static bool start(const typename Cells::Table& t, const NumberBatch& b, u64 cell, State&) {
+    u32& first = Cells::first(t, cell);
+    if (first != kVacantCell) first = number_of_first(b, first);
+    return false;
+  }
+};
+
+template <class Cells>
+struct SpreadNumbers : Straight<typename Cells::Table, NumberBatch> {
+  using State = typename Straight<typename Cells::Table, NumberBatch>::State;
+  WARPHASH_FN static const void* hint(const typename Cells::Table& t, const NumberBatch& b, u64 i) {
+    return &Cells::first(t, place_of(b, i));
+  }
+  WARPHASH_FN static bool start(const typename Cells::Table& t, const NumberBatch& b, u64 i, State&) {
+    const u32 number = Cells::first(t, place_of(b, i));
+    if (b.numbers) set_number(b, i, number);
+    if (b.counts) atomic_add(reinterpret_cast<u32*>(b.counts) + number, 1u);
+    return false;
+  }
+};
+
+struct ListFirsts : Straight<FirstsTable, NumberBatch> {
+  WARPHASH_FN static bool start(const FirstsTable&, const NumberBatch& b, u64 word, State&) {
+    u32* out = reinterpret_cast<u32*>(b.firsts) + reinterpret_cast<const u64*>(b.starts)[word];
+    for (u32 bits = reinterpret_cast<const u32*>(b.bits)[word]; bits; bits &= bits - 1)
+      *out++ = static_cast<u32>(32 * word) + first_bit(bits);
+    return false;
+  }
+};
+
+// ---- rows
+struct RowCells {
+  using Table = FirstsTable;
+  WARPHASH_FN static u32& first(const FirstsTable& t, u64 cell) { return cells_of(t)[cell]; }
+};
+
 struct ClaimFirsts : Straight<FirstsTable, NumberBatch> {
   WARPHASH_FN static bool start(const FirstsTable& t, const NumberBatch& b, u64 i, State&) {
     const u8* const row = key_row(b, i);
@@ -57,54 +128,19 @@ struct ClaimFirsts : Straight<FirstsTable, NumberBatch> {
       u32 there = load_relaxed(at);
       if (there == kVacantCell) there = compare_exchange_word(at, kVacantCell, element);
       if (there != kVacantCell && there != element && !equal_rows(key_row(b, there), row, b.key_bytes)) continue;
-      while (there != kVacantCell && there > element) {
-        const u32 before = compare_exchange_word(at, there, element);
-        if (before == there) break;
-        there = before;
-      }
-      place_of(b, i) = static_cast<u32>(cell);
+      if (there != kVacantCell && there > element) atomic_min(at, element);
+      if (b.places) place_of(b, i) = static_cast<u32>(cell);
       return false;
     }
     atomic_add(&report_of(b)->unplaced, 1ull);
-    place_of(b, i) = 0;
-    return false;
-  }
-};
-
-struct MarkFirsts : Straight<FirstsTable, NumberBatch> {
-  WARPHASH_FN static bool start(const FirstsTable& t, const NumberBatch& b, u64 i, State&) {
-    reinterpret_cast<u8*>(b.flags)[i] = cells_of(t)[place_of(b, i)] == i;
-    return false;
-  }
-};
-
-struct RankFirsts : Straight<FirstsTable, NumberBatch> {
-  WARPHASH_FN static bool start(const FirstsTable& t, const NumberBatch& b, u64 i, State&) {
-    if (!reinterpret_cast<const u8*>(b.flags)[i]) return false;
-    const u32 number = static_cast<u32>(reinterpret_cast<const u64*>(b.starts)[i]);
-    reinterpret_cast<u32*>(b.firsts)[number] = static_cast<u32>(i);
-    cells_of(t)[place_of(b, i)] = number;
-    return false;
-  }
-};
-
-struct SpreadNumbers : Straight<FirstsTable, NumberBatch> {
-  WARPHASH_FN static const void* hint(const FirstsTable& t, const NumberBatch& b, u64 i) {
-    return cells_of(t) + place_of(b, i);
-  }
-  WARPHASH_FN static bool start(const FirstsTable& t, const NumberBatch& b, u64 i, State&) {
-    const u32 number = cells_of(t)[place_of(b, i)];
-    if (b.numbers) set_number(b, i, number);
-    if (b.counts) atomic_add(reinterpret_cast<u32*>(b.counts) + number, 1u);
     return false;
   }
 };
 
 }  // namespace warphash
 
-// The kernels for rows of any width.
-#define WARPHASH_ROW_NUMBER_ENTRIES                 \
-  WARPHASH_ENTRY(claim, warphash::ClaimFirsts)      \
-  WARPHASH_ENTRY(mark_firsts, warphash::MarkFirsts) \
-  WARPHASH_ENTRY(rank_firsts, warphash::RankFirsts) \
-  WARPHASH_ENTRY(spread, warphash::SpreadNumbers)
+// The kernels for rows of any width that all engines share.
+#define WARPHASH_ROW_NUMBER_ENTRIES                                     \
+  WARPHASH_ENTRY(claim, warphash::ClaimFirsts)                          \
+  WARPHASH_ENTRY(mark_firsts, warphash::MarkFirsts<warphash::RowCells>) \
+  WARPHASH_ENTRY(rank_firsts, warphash::RankFirsts<warphash::RowCells>)

@@ -154,6 +154,11 @@ WARPHASH_FN void store_once(T* p, T x) {
 WARPHASH_FN u32 load_relaxed(const u32* p) { return load_slot<false>(p); }
 WARPHASH_FN u64 load_relaxed(const u64* p) { return load_slot<false>(p); }
 WARPHASH_FN Halves load_relaxed(const Halves* p) { return __builtin_bit_cast(Halves, load_16_bytes<false>(p)); }
+WARPHASH_FN Halves load_near(const Halves* p) {
+  Halves h;
+  asm volatile("ld.relaxed.cta.global.v2.u64 {%0,%1}, [%2];" : "=l"(h.low), "=l"(h.high) : "l"(p) : "memory");
+  return h;
+}
 WARPHASH_FN u32 load_kept(const u32* p) {
   u64 policy;
   u32 x;
@@ -209,6 +214,7 @@ template <class Word>
 WARPHASH_FN Word fetch_add(Word* p, Word x) {
   return atomicAdd(p, x);
 }
+WARPHASH_FN void atomic_min(u32* p, u32 x) { atomicMin(p, x); }
 WARPHASH_FN void atomic_add_float(u32* p, u32 x) {
   atomicAdd(reinterpret_cast<float*>(p), __builtin_bit_cast(float, x));
 }

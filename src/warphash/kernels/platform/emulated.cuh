@@ -187,6 +187,9 @@ template <class Word>
 inline void atomic_xor(Word* p, Word x) {
   emulation::change(p, [&](Word old) { return old ^ x; });
 }
+inline void atomic_min(u32* p, u32 x) {
+  emulation::change(p, [&](u32 old) { return old < x ? old : x; });
+}
 inline void atomic_add_float(u32* p, u32 x) {
   emulation::change(p, [&](u32 old) {
     return __builtin_bit_cast(u32, __builtin_bit_cast(float, old) + __builtin_bit_cast(float, x));

@@ -117,6 +117,12 @@ template <class Word>
 WARPHASH_FN void atomic_xor(Word* p, Word x) {
   std::atomic_ref<Word>(*p).fetch_xor(x, kRelaxed);
 }
+WARPHASH_FN void atomic_min(u32* p, u32 x) {
+  std::atomic_ref<u32> word(*p);
+  u32 seen = word.load(kRelaxed);
+  while (seen > x && !word.compare_exchange_weak(seen, x, kRelaxed)) {
+  }
+}
 WARPHASH_FN void atomic_add_float(u32* p, u32 x) {
   std::atomic_ref<float>(*reinterpret_cast<float*>(p)).fetch_add(__builtin_bit_cast(float, x), kRelaxed);
 }

@@ -3,9 +3,10 @@
 //   WARPHASH_FN                             marks a function that runs there
 //   multiply_high(a, b)                     upper half of a product
 //   compare_exchange, exchange              on a whole slot, relaxed, at device scope; the old slot comes back
-//   compare_exchange_word, atomic_*         on one word of a slot, relaxed
+//   compare_exchange_word, atomic_*         on one word of a slot, or of another array, relaxed
 //   in_global(p)                            the same address, known to be of global memory
 //   load_relaxed, store_relaxed             one word that others may change meanwhile; or two, each by itself
+//   load_near                               load_relaxed of two words that the nearest cache may have as they were before
 //   load_kept                               load_relaxed of a word that the cache is to keep when lines go through it
 //   compare_exchange_acquire, store_release a lock: what its last owner wrote is seen by the next
 //   acquire_fence, acquire_release_fence   order the accesses before and behind them, at device scope
@@ -43,6 +44,7 @@ struct alignas(16) Halves {
 namespace warphash {
 
 inline Halves load_relaxed(const Halves* p) { return {load_relaxed(&p->low), load_relaxed(&p->high)}; }
+inline Halves load_near(const Halves* p) { return load_relaxed(p); }
 inline void store_relaxed(Halves* p, Halves x) {
   store_relaxed(&p->low, x.low);
   store_relaxed(&p->high, x.high);

@@ -60,7 +60,9 @@ struct FingerprintBatch : Launch {
 
 // Counts or flags to their sums; an element is a chunk of kChunk of them.
 struct CountBatch : Launch {
-  u64 counts;       // u32 array
+  u64 counts;       // array of u32 or u64
+  u64 count_bytes;  // of a count: 4 or 8
+  u64 of_bits;      // 1: a count is the number of ones in its u32
   u64 length;       // of the array
   u64 sums;         // u64 per chunk: of its counts
   u64 starts;       // u64 per chunk: the sum of all counts before it

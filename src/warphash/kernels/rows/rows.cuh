@@ -17,7 +17,7 @@
 //   overwrite    values of elements whose keys were there -> stored rows
 //   merge        overwrites stored values of one word, or combines stored numbers, of keys that were there
 //   free_rows    pushes the rows of erased keys on the free list
-//   chunk_sums   counts (u32, `length` of them) -> their sum over each chunk (u64)
+//   chunk_sums   counts (u32 or u64, `length` of them) -> their sum over each chunk (u64)
 //   offsets      counts, and where each chunk begins -> where each count begins (u64)
 //   flag_sums    flags (u8, `length` of them) -> how many of each chunk are `listed_flag` (u64)
 //   list_chunks  the numbers of these elements (u32), ascending, from where each chunk begins
@@ -360,14 +360,19 @@ struct FreeRows : ListsElements {
   }
 };
 
-// One thread sums a chunk. The lines of counts of neighbouring threads are neighbours, too.
+// One thread sums a chunk. On a GPU a warp does (rows/gpu/scans.cuh).
 constexpr u64 kChunk = 256;
+
+WARPHASH_FN u64 count_at(const CountBatch& b, u64 j) {
+  if (b.count_bytes == 8) return reinterpret_cast<const u64*>(b.counts)[j];
+  const u32 count = reinterpret_cast<const u32*>(b.counts)[j];
+  return b.of_bits ? bit_count(count) : count;
+}
 
 struct ChunkSums : Straight<StoredRows, CountBatch> {
   WARPHASH_FN static bool start(const StoredRows&, const CountBatch& b, u64 i, State&) {
-    const u32* counts = reinterpret_cast<const u32*>(b.counts);
     u64 sum = 0;
-    for (u64 j = i * kChunk; j < (i + 1) * kChunk && j < b.length; ++j) sum += counts[j];
+    for (u64 j = i * kChunk; j < (i + 1) * kChunk && j < b.length; ++j) sum += count_at(b, j);
     reinterpret_cast<u64*>(b.sums)[i] = sum;
     return false;
   }
@@ -375,11 +380,11 @@ struct ChunkSums : Straight<StoredRows, CountBatch> {
 
 struct Offsets : Straight<StoredRows, CountBatch> {
   WARPHASH_FN static bool start(const StoredRows&, const CountBatch& b, u64 i, State&) {
-    const u32* counts = reinterpret_cast<const u32*>(b.counts);
     u64 at = reinterpret_cast<const u64*>(b.starts)[i];
     for (u64 j = i * kChunk; j < (i + 1) * kChunk && j < b.length; ++j) {
+      const u64 count = count_at(b, j);
       reinterpret_cast<u64*>(b.offsets)[j] = at;
-      at += counts[j];
+      at += count;
     }
     return false;
   }

@@ -1,54 +1,164 @@
-"""Numbers for keys of any width, on any engine: cells keep the first element of each key (``groups/number.cuh``)."""
+"""Numbers for keys of any width, on any engine: cells keep the first element of each key (``groups/number.cuh``).
+
+A GPU has other cells for words, which keep the keys, too (``groups/gpu/word_cells.cuh``).
+"""
 
 from __future__ import annotations
 
 import random
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
-from ...runtime.abi import FirstsTable, NumberBatch
-from ...runtime.engine import Engine
-from ...runtime.source import GROUPS
-from ..estimate import estimate_distinct
+from ...runtime.abi import FirstsTable, NumberBatch, StoredRows, WordBatch, WordCells
+from ...runtime.engine import Buffer, Engine
+from ...runtime.source import GROUPS, ROWS
+from ..estimate import FEWEST_SKETCHED, estimate_distinct
 from ..scratch import ReportBuffer
-from ..selection import starts_of_flags
+from ..selection import starts_of_bits
 
-__all__ = ["cells_for", "number"]
+__all__ = ["cells_for", "number", "word_cells_for"]
 
 _FEWEST_CELLS = 1 << 8
 _CELLS_OF_KEY = 2
 """At least half of the cells are vacant, so a probe reads 1.5 cells for a key that is there, on average (Knuth, The Art
 of Computer Programming, volume 3, section 6.4: linear probing)."""
 
+_WORD_CELL_BYTES, _CELLS_OF_LINE = 16, 4
+_KEYS_OF_8_CELLS = 5
+"""Of cells for words: with fewer cells, more of them stay in the cache; with more, fewer words leave their line."""
+
+
+_BLOCK_ELEMENTS, _BLOCK_THREADS = 1 << 13, 1 << 10
+"""Fewest elements of a block of a GPU that spreads numbers: its own counts take as long. And its threads."""
+
+_LONGEST_WORD = 8
+"""Bytes of a word."""
+
+
+class _Entries(NamedTuple):
+    """Kernels for one kind of cells."""
+
+    claim: str
+    mark: str
+    rank: str
+    spread: str
+
+
+_ROW_ENTRIES = _Entries("claim", "mark_firsts", "rank_firsts", "spread")
+_WORD_ENTRIES = {width: _Entries(f"claim_words{width}", "mark_words", "rank_words", "spread_words") for width in (4, 8)}
+
+
+class _Cells(NamedTuple):
+    """Cells for the keys of a batch.
+
+    Attributes
+    ----------
+    table
+        What kernels are given.
+    size
+        How many there are.
+    held
+        Their memory.
+    """
+
+    table: FirstsTable | WordCells
+    size: int
+    held: Buffer
+
 
 def cells_for(keys: int) -> int:
-    """Cells for so many keys, a power of two."""
+    """Cells for so many keys of any width, a power of two."""
     return max(_FEWEST_CELLS, 1 << (_CELLS_OF_KEY * keys - 1).bit_length())
+
+
+def word_cells_for(keys: int) -> int:
+    """Cells for so many words, in whole lines."""
+    cells = max(_FEWEST_CELLS, -(-8 * keys // _KEYS_OF_8_CELLS))
+    return -(-cells // _CELLS_OF_LINE) * _CELLS_OF_LINE
 
 
 def number(engine: Engine, batch: NumberBatch, stream: Any) -> int:
     """Number the keys of ``batch``, and return how many there are. Waits."""
-    n, program = batch.n, engine.program(GROUPS)
-    places, flags = engine.allocate(4 * n, stream), engine.allocate(n, stream)
-    batch.places, batch.flags = places.ptr, flags.ptr
+    n, held = batch.n, []
+    if engine.lanes > 1 and batch.key_bytes < _LONGEST_WORD:
+        held.append(_widen(engine, batch, stream))
+    are_words = engine.lanes > 1 and batch.key_bytes <= _LONGEST_WORD
+    entries = _WORD_ENTRIES[batch.key_bytes] if are_words else _ROW_ENTRIES
+    make_cells = _word_cells if are_words else _row_cells
+    if batch.numbers or batch.counts:
+        held.append(engine.allocate(4 * n, stream))
+        batch.places = held[-1].ptr
+    words = -(-n // 32)
+    bits = engine.allocate(4 * words, stream)
+    engine.fill(bits.ptr, 0, bits.nbytes, stream)
+    batch.bits = bits.ptr
+
     report = ReportBuffer(engine, stream)
-    most = cells_for(n)
-    cells = min(most, cells_for(estimate_distinct(engine, batch.keys, batch.key_bytes, n, stream)))
+    few = n <= FEWEST_SKETCHED
+    keys = n if few else estimate_distinct(engine, batch.keys, batch.key_bytes, n, stream)
+    launch = partial(_launch, engine, batch, stream)
     while True:
-        held = engine.allocate(4 * cells, stream)
-        engine.fill(held.ptr, 0xFF, held.nbytes, stream)
+        cells = make_cells(engine, keys, stream)
         batch.report = report.reset(stream)
-        table = FirstsTable(cells=held.ptr, cell_mask=cells - 1, salt=random.getrandbits(64))
-        program.run("claim", table, batch, n, stream)
+        launch(entries.claim, cells.table, n)
         if not report.read(stream).unplaced:
             break
-        # Too few cells; or, with the most there can be, an unlucky salt.
-        cells = min(most, 4 * cells) if cells < most else 2 * cells
-    program.run("mark_firsts", table, batch, n, stream)
-    starts, size = starts_of_flags(engine, flags, n, stream)
+        keys = min(n, 4 * keys) if keys < n else 2 * keys  # too few cells; or, with the most there can be, a bad salt
+
+    launch(entries.mark, cells.table, cells.size)
+    starts, size = starts_of_bits(engine, bits, words, stream)
     batch.starts = starts.ptr
-    program.run("rank_firsts", table, batch, n, stream)
-    if batch.counts:
-        engine.fill(batch.counts, 0, 4 * size, stream)
-    if batch.numbers or batch.counts:
-        program.run("spread", table, batch, n, stream)
+    launch("list_firsts", FirstsTable(), words)
+    if batch.places:
+        launch(entries.rank, cells.table, cells.size)
+        if batch.counts:
+            engine.fill(batch.counts, 0, 4 * size, stream)
+        _spread(engine, batch, n, entries.spread, cells.table, stream)
     return size
+
+
+def _spread(
+    engine: Engine, batch: NumberBatch, n: int, entry: str, table: FirstsTable | WordCells, stream: Any
+) -> None:
+    """Write the numbers of ``n`` elements, and count the elements of each key: on a GPU, block by block."""
+    if engine.lanes == 1:
+        return _launch(engine, batch, stream, entry, table, n)
+    batch.n = n
+    blocks = min(-(-n // _BLOCK_ELEMENTS), max(1, engine.lanes // _BLOCK_THREADS))
+    engine.program(GROUPS).run_blocks(entry, table, batch, blocks, stream)
+
+
+def _launch(
+    engine: Engine, batch: NumberBatch, stream: Any, entry: str, table: FirstsTable | WordCells, n: int
+) -> None:
+    """Run a kernel over ``n`` elements, cells or words of bits."""
+    batch.n = n
+    engine.program(GROUPS).run(entry, table, batch, n, stream)
+
+
+def _widen(engine: Engine, batch: NumberBatch, stream: Any) -> Buffer:
+    """Replace the keys of a batch by words of 4 or 8 bytes, whose memory is returned."""
+    word_bytes = 4 if batch.key_bytes <= 4 else 8
+    words = engine.allocate(word_bytes * batch.n, stream)
+    widened = WordBatch(n=batch.n, rows=batch.keys, row_bytes=batch.key_bytes, words=words.ptr, word_bytes=word_bytes)
+    engine.program(ROWS).run("widen", StoredRows(), widened, batch.n, stream)
+    batch.keys, batch.key_bytes = words.ptr, word_bytes
+    return words
+
+
+def _row_cells(engine: Engine, keys: int, stream: Any) -> _Cells:
+    count = cells_for(keys)
+    held = _vacant(engine, 4 * count, stream)
+    return _Cells(FirstsTable(cells=held.ptr, cell_mask=count - 1, salt=random.getrandbits(64)), count, held)
+
+
+def _word_cells(engine: Engine, keys: int, stream: Any) -> _Cells:
+    count = word_cells_for(keys)
+    held = _vacant(engine, _WORD_CELL_BYTES * (count + 1), stream)
+    return _Cells(WordCells(cells=held.ptr, cell_count=count, salt=random.getrandbits(64)), count + 1, held)
+
+
+def _vacant(engine: Engine, nbytes: int, stream: Any) -> Buffer:
+    held = engine.allocate(nbytes, stream)
+    engine.fill(held.ptr, 0xFF, nbytes, stream)
+    return held
