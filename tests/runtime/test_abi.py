@@ -24,6 +24,7 @@ from warphash.runtime.cuda import nvrtc
 from warphash.runtime.source import amalgamate, kernel_root
 from warphash.storage.batch_order import ordering, parts
 from warphash.storage.chains import node_pool
+from warphash.storage.groups import order
 from warphash.storage.hash_constants import HASHES
 from warphash.storage.quotient import array as quotient
 from warphash.storage.quotient import few, passes, route
@@ -245,6 +246,12 @@ def test_tiles_of_passes(tmp_path: Path) -> None:
         "kRestoringThreads * kRestoringItems": passes.RESTORED,
     }
     text = '#define WARPHASH_EMULATED 1\n#include "quotient/gpu/partition.cuh"\n'
+    assert differences(text, expected, tmp_path) == {}
+
+
+def test_orders_of_tiles(tmp_path: Path) -> None:
+    text = '#define WARPHASH_EMULATED 1\n#include "groups/gpu/order.cuh"\n'
+    expected = {"kOrderTile": order.ORDER_TILE, "kDigitBits": order.DIGIT_BITS}
     assert differences(text, expected, tmp_path) == {}
 
 

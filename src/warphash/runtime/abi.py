@@ -303,12 +303,24 @@ class ListBatch(Launch):
 
 
 class OrderBatch(Launch):
-    """Elements to bring in the order of their numbers, of which each launch looks at some bits (groups/order.cuh)."""
+    """Elements to bring in the order of their numbers.
 
-    _fields_ = _words(
-        "numbers order out_order rows row_bytes out_rows length chunks elements shift mask counters digit_stride "
-        "chunk_stride"
-    )
+    A launch looks at one digit of each number (groups/order.cuh).
+    """
+
+    _fields_ = _words("numbers shift mask counters chunks")
+
+
+class ChunkOrderBatch(OrderBatch):
+    """The same on a CPU: numbers stay where they are, and an order of the elements is made (groups/cpu/order.cuh)."""
+
+    _fields_ = _words("length order out_order rows row_bytes out_rows")
+
+
+class TileOrderBatch(OrderBatch):
+    """The same on a GPU: elements move with their numbers (groups/gpu/order.cuh)."""
+
+    _fields_ = _words("payloads out_numbers out_payloads")
 
 
 # ---- quotient/abi.cuh

@@ -157,22 +157,30 @@ struct ListTotals {
   u64 segments;
 };
 
-// Elements to bring in the order of their numbers, of which each launch looks at some bits (groups/order.cuh).
+// Elements to bring in the order of their numbers. A launch looks at one digit of each number (groups/order.cuh).
 struct OrderBatch : Launch {
-  u64 numbers;       // u32 per element
-  u64 order;         // u32 per element: which element comes there; 0: they come as they are
-  u64 out_order;     // u32 per element: the same in their new order; 0: the rows go there instead
-  u64 rows;          // packed rows of 4 or 8 bytes, one per element
-  u64 row_bytes;     // of such a row
-  u64 out_rows;      // packed rows, in the new order
-  u64 length;        // elements of a chunk, but for the last
-  u64 chunks;        // how many there are
-  u64 elements;      // of all chunks
-  u64 shift;         // the first of the bits
-  u64 mask;          // as many ones as there are bits
-  u64 counters;      // u32 per digit and chunk: its elements, then where these go
-  u64 digit_stride;  // from a digit's counter to that of the next digit
-  u64 chunk_stride;  // from a chunk's counter to that of the next chunk
+  u64 numbers;   // u32 per element
+  u64 shift;     // the lowest bit of the digit
+  u64 mask;      // as many ones as the digit has bits
+  u64 counters;  // u32 per digit and chunk: its elements, then where these go
+  u64 chunks;    // of the batch; on a GPU, tiles
+};
+
+// The same on a CPU: numbers stay where they are, and an order of the elements is made (groups/cpu/order.cuh).
+struct ChunkOrderBatch : OrderBatch {
+  u64 length;     // elements of a chunk, but for the last
+  u64 order;      // u32 per element: which element comes there; 0: they come as they are
+  u64 out_order;  // u32 per element: the same in their new order; 0: the rows go there instead
+  u64 rows;       // packed rows of 4 or 8 bytes, one per element
+  u64 row_bytes;  // of such a row
+  u64 out_rows;   // packed rows, in the new order
+};
+
+// The same on a GPU: elements move with their numbers (groups/gpu/order.cuh).
+struct TileOrderBatch : OrderBatch {
+  u64 payloads;      // a row of 4 or 8 bytes per element; 0: u32, the number of the element in the batch
+  u64 out_numbers;   // u32 per element: the numbers in their new order; 0: they are not asked for
+  u64 out_payloads;  // the payloads in their new order
 };
 
 }  // namespace warphash

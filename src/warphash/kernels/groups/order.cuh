@@ -1,74 +1,37 @@
-// A stable order of the elements of a batch by their numbers: a counting sort, digit by digit, chunk by chunk.
+// A stable order of the elements of a batch by their numbers: a counting sort, digit by digit.
 //
 //   count_digits   how many elements of each chunk have each digit
-//   order_by_digit elements -> their places in the order of one digit
+//   order_by_digit elements -> their places in the order of one digit; on a GPU, by the bytes that go along
 //
-// Layout. counters[digit * digit_stride + chunk * chunk_stride]. The sum of the counts of all lesser digits, and of the
-// digit in the chunks before, is the place where the elements of a digit and a chunk go. The host turns counts into places
-// (storage/groups/order.py). On a CPU, a chunk's counters follow one another, so that two threads share no line; on a GPU,
-// a digit's, so that sums of counters in a row are places.
+// Layout. A digit is 1 to 8 bits of a number on a GPU, and any number of bits on a CPU:
 //
-// Protocol. A thread counts the elements of a chunk in their order, and later writes them in their order. It alone uses
-// the counts of the chunk. So elements of one digit keep their order, within a chunk and across chunks. A batch whose
-// numbers have more bits than a digit is ordered by the lowest digit first (LSD radix sort: Knuth, The Art of Computer
-// Programming, volume 3, section 5.2.5).
+//   bit  31           shift + bits        shift           0
+//        [ higher digits |    the digit    | lower digits ]      mask = 2^bits - 1
 //
-// Rows may go to the places instead of the numbers of elements: the last digit then saves a pass.
+// A chunk is a run of elements of the batch. There is a counter, u32, for each digit and chunk.
+//
+//   on a CPU (groups/cpu/order.cuh)   counters[chunk << bits | digit]       two threads share no line
+//   on a GPU (groups/gpu/order.cuh)   counters[digit * chunks + chunk]      sums of counters in a row are places
+//
+// Protocol, for each digit, the lowest first (LSD radix sort: Knuth, The Art of Computer Programming, volume 3, section
+// 5.2.5):
+//   1. count_digits counts the elements of each chunk and digit.
+//   2. The host turns the counts into places (storage/groups/order.py). The elements of a digit and a chunk go behind
+//      those of all lesser digits, and behind those of the digit in the chunks before.
+//   3. order_by_digit brings each element to the next place of its digit and chunk, in the order of the chunk.
+// So elements of one digit keep their order, within a chunk and across chunks, and the order by higher digits keeps
+// that by lower ones. The end of a launch orders one step before the next.
+//
+// Why. No element is compared with another one, and the time does not depend on the numbers. Rows of 4 or 8 bytes go to
+// their places with the last digit, which saves a pass.
 #pragma once
-#include "core/bytes.cuh"
-#include "core/straight.cuh"
+#include "core/bulk.cuh"
 #include "groups/abi.cuh"
 
 namespace warphash {
 
-// One chunk of a batch.
-struct ChunkOfOrder {
-  const OrderBatch b;
-  const u64 chunk, begin, end;
-
-  WARPHASH_FN ChunkOfOrder(const OrderBatch& batch, u64 i)
-      : b(batch),
-        chunk(i),
-        begin(i * batch.length),
-        end(begin + batch.length < batch.elements ? begin + batch.length : batch.elements) {}
-  WARPHASH_FN u32 element(u64 i) const {
-    return b.order ? reinterpret_cast<const u32*>(b.order)[i] : static_cast<u32>(i);
-  }
-  WARPHASH_FN u32& counter(u32 element) const {
-    const u64 digit = reinterpret_cast<const u32*>(b.numbers)[element] >> b.shift & b.mask;
-    return reinterpret_cast<u32*>(b.counters)[digit * b.digit_stride + chunk * b.chunk_stride];
-  }
-
-  WARPHASH_FN void count() const {
-    for (u64 i = begin; i < end; ++i) ++counter(element(i));
-  }
-  WARPHASH_FN void order() const {
-    for (u64 i = begin; i < end; ++i) {
-      const u32 from = element(i);
-      const u32 to = counter(from)++;
-      if (b.out_order)
-        reinterpret_cast<u32*>(b.out_order)[to] = from;
-      else if (b.row_bytes == 8)
-        reinterpret_cast<u64*>(b.out_rows)[to] = reinterpret_cast<const u64*>(b.rows)[from];
-      else
-        reinterpret_cast<u32*>(b.out_rows)[to] = reinterpret_cast<const u32*>(b.rows)[from];
-    }
-  }
-};
-
-// An element is a chunk.
-struct CountDigits : Straight<ValueLists, OrderBatch> {
-  WARPHASH_FN static bool start(const ValueLists&, const OrderBatch& b, u64 i, State&) {
-    ChunkOfOrder(b, i).count();
-    return false;
-  }
-};
-
-struct OrderByDigit : Straight<ValueLists, OrderBatch> {
-  WARPHASH_FN static bool start(const ValueLists&, const OrderBatch& b, u64 i, State&) {
-    ChunkOfOrder(b, i).order();
-    return false;
-  }
-};
+WARPHASH_FN u32 digit_of(const OrderBatch& b, u32 number) {
+  return number >> static_cast<u32>(b.shift) & static_cast<u32>(b.mask);
+}
 
 }  // namespace warphash

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...runtime.abi import OrderBatch, StoredRows, ValueLists, WordBatch
+from ...runtime.abi import ChunkOrderBatch, StoredRows, TileOrderBatch, ValueLists, WordBatch
 from ...runtime.engine import Buffer, Engine
 from ...runtime.memory import bytes_at
 from ...runtime.source import ROWS, VALUE_LISTS
@@ -15,38 +15,24 @@ from ...settings import get_num_threads
 from ..selection import starts_of_counts
 from .ways import chunks_of
 
-__all__ = ["Digits", "digits_of", "ordered", "ordered_rows"]
+__all__ = ["DIGIT_BITS", "ORDER_TILE", "ordered", "ordered_rows"]
 
-_CHUNK_ON_GPU = 1 << 8
-"""Elements of a chunk, which a lane of a GPU orders by itself."""
+ORDER_TILE = 4096
+"""Elements that a block of a GPU orders (``kOrderTile``)."""
 
-_DIGIT_BITS_ON_GPU = 8
+DIGIT_BITS = 8
+"""Of a digit on a GPU, at most (``kDigitBits``)."""
+
 _MOST_COUNTS = 1 << 22
 """Counts of all digits and chunks of a CPU: 16 MB, half of a third-level cache."""
 
 
-class Digits(NamedTuple):
-    """How a batch is ordered: chunks of so many elements, and the bits of a digit, the lowest first."""
+class _Rows(NamedTuple):
+    """Rows to bring in the order of their elements' numbers: addresses, and the bytes of a row, 4 or 8."""
 
-    length: int
-    bits: tuple[int, ...]
-
-
-def digits_of(n: int, numbers: int, lanes: int, threads: int) -> Digits:
-    """Choose chunks and digits for ``n`` elements with numbers below ``numbers``."""
-    bits = max(1, (numbers - 1).bit_length())
-    if lanes > 1:
-        passes = -(-bits // _DIGIT_BITS_ON_GPU)
-        return Digits(_CHUNK_ON_GPU, _shared(bits, passes))
-    chunks = chunks_of(n, threads)
-    passes = 1
-    while chunks << -(-bits // passes) > _MOST_COUNTS:
-        passes += 1
-    return Digits(-(-n // chunks), _shared(bits, passes))
-
-
-def _shared(bits: int, passes: int) -> tuple[int, ...]:
-    return tuple(bits // passes + (number < bits % passes) for number in range(passes))
+    rows: int
+    row_bytes: int
+    out_rows: int
 
 
 def ordered(engine: Engine, numbers: int, n: int, end: int, stream: Any) -> Buffer:
@@ -59,7 +45,8 @@ def ordered(engine: Engine, numbers: int, n: int, end: int, stream: Any) -> Buff
     end
         All numbers are less.
     """
-    return _order(engine, OrderBatch(numbers=numbers, elements=n), end, stream)
+    order = _order_on_cpu if engine.lanes == 1 else _order_on_gpu
+    return order(engine, numbers, n, end, None, stream)
 
 
 def ordered_rows(
@@ -68,35 +55,79 @@ def ordered_rows(
     """Bring rows of 4 or 8 bytes to ``out_rows`` in the order of their elements' numbers; False for another width."""
     if row_bytes not in (4, 8):
         return False
-    batch = OrderBatch(numbers=numbers, elements=n, rows=rows, row_bytes=row_bytes, out_rows=out_rows)
-    _order(engine, batch, end, stream)
+    order = _order_on_cpu if engine.lanes == 1 else _order_on_gpu
+    order(engine, numbers, n, end, _Rows(rows, row_bytes, out_rows), stream)
     return True
 
 
-def _order(engine: Engine, batch: OrderBatch, end: int, stream: Any) -> Buffer:
-    n, program = batch.elements, engine.program(VALUE_LISTS)
-    digits = digits_of(n, end, engine.lanes, get_num_threads())
-    chunks = -(-n // digits.length)
-    batch.length, batch.chunks, batch.n = digits.length, chunks, n if engine.lanes == 1 else chunks
-    lists, shift, held = ValueLists(), 0, engine.allocate(1, stream)
-    for place, bits in enumerate(digits.bits):
-        is_last = place == len(digits.bits) - 1
-        counters = engine.allocate(4 * (chunks << bits), stream)
+def _digits(end: int, passes: int) -> tuple[int, ...]:
+    """The bits of each digit, the lowest first, of numbers below ``end``."""
+    bits = _bits_of(end)
+    return tuple(bits // passes + (number < bits % passes) for number in range(passes))
+
+
+def _bits_of(end: int) -> int:
+    return max(1, (end - 1).bit_length())
+
+
+def _order_on_gpu(engine: Engine, numbers: int, n: int, end: int, rows: _Rows | None, stream: Any) -> Buffer:
+    """As `ordered`, tile by tile. Rows move with the numbers, and the buffer means nothing then.
+
+    The passes need room for two copies of the numbers, and of the elements or rows that move along.
+    """
+    tiles, width = -(-n // ORDER_TILE), rows.row_bytes if rows else 4
+    batch = TileOrderBatch(n=n, numbers=numbers, chunks=tiles, payloads=rows.rows if rows else 0)
+    digits, held = _digits(end, -(-_bits_of(end) // DIGIT_BITS)), (engine.allocate(1, stream),) * 2
+    for place, bits in enumerate(digits):
+        is_last = place == len(digits) - 1
+        batch.mask = (1 << bits) - 1
+        counters = _places_of_tiles(engine, batch, bits, stream) if tiles > 1 else None
+        batch.counters = counters.ptr if counters else 0
+        moved_numbers = engine.allocate(1 if is_last else 4 * n, stream)
+        payloads = engine.allocate(1 if is_last and rows else width * n, stream)
+        batch.out_numbers = 0 if is_last else moved_numbers.ptr
+        batch.out_payloads = rows.out_rows if is_last and rows else payloads.ptr
+        engine.program(VALUE_LISTS).run_blocks(f"order_by_digit{width}", ValueLists(), batch, tiles, stream)
+        batch.numbers, batch.payloads, held = batch.out_numbers, batch.out_payloads, (moved_numbers, payloads)
+        batch.shift += bits
+    return held[1]
+
+
+def _places_of_tiles(engine: Engine, batch: TileOrderBatch, bits: int, stream: Any) -> Buffer:
+    """Where the elements of each digit and tile go, uint32."""
+    counts = batch.chunks << bits
+    counters = engine.allocate(4 * counts, stream)
+    batch.counters = counters.ptr
+    engine.program(VALUE_LISTS).run_blocks("count_digits", ValueLists(), batch, batch.chunks, stream)
+    starts, _ = starts_of_counts(engine, counters, counts, stream)
+    narrow = WordBatch(n=counts, rows=counters.ptr, row_bytes=4, words=starts.ptr, word_bytes=8)
+    engine.program(ROWS).run("narrow", StoredRows(), narrow, narrow.n, stream)
+    return counters
+
+
+def _order_on_cpu(engine: Engine, numbers: int, n: int, end: int, rows: _Rows | None, stream: Any) -> Buffer:
+    """As `ordered`, chunk by chunk. Rows go to their places with the last digit; the buffer means nothing then."""
+    program, lists = engine.program(VALUE_LISTS), ValueLists()
+    bits, passes, chunks = _bits_of(end), 1, chunks_of(n, get_num_threads())
+    while chunks << -(-bits // passes) > _MOST_COUNTS:
+        passes += 1
+    length = -(-n // chunks)
+    batch = ChunkOrderBatch(n=n, numbers=numbers, length=length, chunks=-(-n // length))
+    if rows:
+        batch.rows, batch.row_bytes, batch.out_rows = rows
+    digits, held = _digits(end, passes), engine.allocate(1, stream)
+    for place, bits in enumerate(digits):
+        is_last = place == len(digits) - 1
+        counters = engine.allocate(4 * (batch.chunks << bits), stream)
         engine.fill(counters.ptr, 0, counters.nbytes, stream)
-        batch.shift, batch.mask, batch.counters = shift, (1 << bits) - 1, counters.ptr
-        batch.digit_stride, batch.chunk_stride = (1, 1 << bits) if engine.lanes == 1 else (chunks, 1)
-        program.run("count_digits", lists, batch, batch.n, stream)
-        if engine.lanes == 1:
-            _to_places(bytes_at(counters.ptr, counters.nbytes).view(np.uint32).reshape(chunks, 1 << bits))
-        else:
-            starts, _ = starts_of_counts(engine, counters, chunks << bits, stream)
-            narrow = WordBatch(n=chunks << bits, rows=counters.ptr, row_bytes=4, words=starts.ptr, word_bytes=8)
-            engine.program(ROWS).run("narrow", StoredRows(), narrow, narrow.n, stream)
-        following = engine.allocate(1 if is_last and batch.rows else 4 * n, stream)
-        batch.out_order = 0 if is_last and batch.rows else following.ptr
-        program.run("order_by_digit", lists, batch, batch.n, stream)
+        batch.mask, batch.counters = (1 << bits) - 1, counters.ptr
+        program.run("count_digits", lists, batch, n, stream)
+        _to_places(bytes_at(counters.ptr, counters.nbytes).view(np.uint32).reshape(batch.chunks, 1 << bits))
+        following = engine.allocate(1 if is_last and rows else 4 * n, stream)
+        batch.out_order = 0 if is_last and rows else following.ptr
+        program.run("order_by_digit", lists, batch, n, stream)
         batch.order, held = batch.out_order, following
-        shift += bits
+        batch.shift += bits
     return held
 
 

@@ -1,36 +1,14 @@
-// The kernels of value lists on a CPU. A thread does the chunks of an order that begin in its part of the batch; elements
-// are those of the batch, so that many threads work. Lists are walked in blocks of elements, whose lines are fetched
-// together, one step of the walk after another.
+// The kernels of value lists on a CPU. Lists are walked in blocks of elements, whose lines are fetched together, one step
+// of the walk after another.
 #pragma once
 #include <cstring>
 
 #include "core/bulk.cuh"
 #include "core/cpu/schedule.cuh"
-#include "groups/order.cuh"
+#include "groups/cpu/order.cuh"
 #include "groups/value_lists.cuh"
 
 namespace warphash {
-
-template <bool kCounts>
-struct OverChunksOfOrder {
-  using Table = ValueLists;
-  using Batch = OrderBatch;
-  static constexpr bool kWalks = true;
-  static void run(const ValueLists&, const OrderBatch& b, u64 begin, u64 end) {
-    for (u64 chunk = (begin + b.length - 1) / b.length; chunk < b.chunks && chunk * b.length < end; ++chunk) {
-      const ChunkOfOrder work(b, chunk);
-      kCounts ? work.count() : work.order();
-    }
-  }
-};
-template <>
-struct TaskOnCpu<CountDigits> {
-  using type = OverChunksOfOrder<true>;
-};
-template <>
-struct TaskOnCpu<OrderByDigit> {
-  using type = OverChunksOfOrder<false>;
-};
 
 struct EmitByBlocks {
   using Table = ValueLists;
