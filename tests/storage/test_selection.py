@@ -25,3 +25,35 @@ def test_numbers_of_a_flag_ascend(n: int, share: float, device: str, rng: np.ran
     expected = [number for number, flag in enumerate(flags.tolist()) if flag == 2]
     assert count == len(expected)
     assert engine.to_host(numbers.ptr, np.uint32, count).tolist() == expected
+
+
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
+@pytest.mark.parametrize("n", [1, 31, 33, CHUNK, CHUNK + 1, CHUNK * CHUNK + 1])
+def test_sums_before_counts_and_bits(n: int, device: str, rng: np.random.Generator) -> None:
+    engine = engine_for(device)
+    counts = rng.integers(0, 1 << 15, n, dtype=np.uint32)
+    expected = [sum(counts[:at].tolist()) for at in sorted({0, 1, n // 2, n - 1, n})]
+    held, out = engine.from_host(counts), engine.allocate(8 * (n + 1))
+    assert selection.offsets_of_counts(engine, held.ptr, n, out.ptr, None) == expected[-1]
+    offsets = engine.to_host(out.ptr, np.uint64, n + 1)
+    assert [int(offsets[at]) for at in sorted({0, 1, n // 2, n - 1, n})] == expected
+    starts, ones = selection.starts_of_bits(engine, held, n, None)
+    bits = [count.bit_count() for count in counts.tolist()]
+    assert (engine.to_host(starts.ptr, np.uint32, n)[-1], ones) == (sum(bits[:-1]), sum(bits))
+    selection.to_starts(engine, held, n, None)
+    np.testing.assert_array_equal(engine.to_host(held.ptr, np.uint32, n), offsets[:-1])
+
+
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
+def test_sums_are_longer_than_counts(device: str) -> None:
+    engine, n = engine_for(device), 3 * CHUNK
+    held, out = engine.from_host(np.full(n, 0xFFFF_FFFF, np.uint32)), engine.allocate(8 * (n + 1))
+    assert selection.offsets_of_counts(engine, held.ptr, n, out.ptr, None) == n * 0xFFFF_FFFF
+    assert engine.to_host(out.ptr, np.uint64, n + 1)[-2] == (n - 1) * 0xFFFF_FFFF
+
+
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
+@pytest.mark.parametrize("n", [1, 33, CHUNK * CHUNK + 1])
+def test_set_flags_are_counted(n: int, device: str, rng: np.random.Generator) -> None:
+    engine, flags = engine_for(device), rng.integers(0, 2, n, dtype=np.uint8)
+    assert selection.count(engine, engine.from_host(flags), n) == sum(flags.tolist())

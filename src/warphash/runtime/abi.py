@@ -411,7 +411,7 @@ class FingerprintBatch(Launch):
 class CountBatch(Launch):
     """Counts or flags to their sums; an element is a chunk of kChunk of them."""
 
-    _fields_ = _words("counts count_bytes of_bits length sums starts offsets flags listed_flag list")
+    _fields_ = _words("counts count_bytes of_bits length sums starts offsets offset_bytes flags listed_flag list")
 
 
 # ---- strings/abi.cuh

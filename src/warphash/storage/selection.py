@@ -21,8 +21,8 @@ __all__ = [
     "offsets_of_counts",
     "select",
     "starts_of_bits",
-    "starts_of_counts",
     "starts_of_flags",
+    "to_starts",
 ]
 
 CHUNK = 256
@@ -107,7 +107,8 @@ def starts_of_flags(engine: Engine, flags: Buffer, n: int, stream: Any = None) -
     """How many of ``n`` flags before each of them are set, uint64[n]; and how many of all. Waits."""
     if engine.lanes == 1:
         return _starts_on_host(engine, flags, n)
-    return starts_of_counts(engine, _widened(engine, flags, n, stream), n, stream)
+    starts, counts = engine.allocate(8 * n, stream), _widened(engine, flags, n, stream)
+    return starts, _starts(engine, _given(counts.ptr, n), starts.ptr, stream)
 
 
 def _starts_on_host(engine: Engine, flags: Buffer, n: int) -> tuple[Buffer, int]:
@@ -121,16 +122,16 @@ def _starts_on_host(engine: Engine, flags: Buffer, n: int) -> tuple[Buffer, int]
 
 
 def starts_of_bits(engine: Engine, bits: Buffer, words: int, stream: Any) -> tuple[Buffer, int]:
-    """The ones in the words of 32 bits before each word, uint64[words]; and the ones in all. Waits."""
-    starts = engine.allocate(8 * words, stream)
-    counts = CountBatch(counts=bits.ptr, count_bytes=4, of_bits=1, length=words)
+    """The ones in the words of 32 bits before each word, uint32[words]; and the ones in all. Waits."""
+    starts = engine.allocate(4 * words, stream)
+    counts = CountBatch(counts=bits.ptr, count_bytes=4, of_bits=1, length=words, offset_bytes=4)
     return starts, _starts(engine, counts, starts.ptr, stream)
 
 
-def starts_of_counts(engine: Engine, counts: Buffer, n: int, stream: Any) -> tuple[Buffer, int]:
-    """The sum of the counts before each of them, uint64[n]; and the sum of all. Counts are uint32. Waits."""
-    starts = engine.allocate(8 * n, stream)
-    return starts, _starts(engine, CountBatch(counts=counts.ptr, count_bytes=4, length=n), starts.ptr, stream)
+def to_starts(engine: Engine, counts: Buffer, n: int, stream: Any) -> None:
+    """Replace counts by the sum of the counts before each of them, uint32[n]. The sum of all is below 2**32."""
+    given = CountBatch(counts=counts.ptr, count_bytes=4, length=n, offset_bytes=4)
+    _starts(engine, given, counts.ptr, stream, waits=False)
 
 
 def offsets_of_counts(engine: Engine, counts: int, n: int, out: int, stream: Any) -> int:
@@ -138,27 +139,33 @@ def offsets_of_counts(engine: Engine, counts: int, n: int, out: int, stream: Any
 
     Counts are uint32, and their sum may be larger.
     """
-    total = _starts(engine, CountBatch(counts=counts, count_bytes=4, length=n), out, stream) if n else 0
+    total = _starts(engine, _given(counts, n), out, stream) if n else 0
     end = engine.from_host(np.array([total], np.uint64), stream)
     engine.copy(out + 8 * n, end.ptr, 8, stream)
     return total
 
 
-def _starts(engine: Engine, counts: CountBatch, out: int, stream: Any) -> int:
-    """Write the sum of the counts before each of them, uint64[length] at ``out``; the sum of all. Waits."""
+def _given(counts: int, n: int) -> CountBatch:
+    """Counts of 4 bytes, whose sums have 8."""
+    return CountBatch(counts=counts, count_bytes=4, length=n, offset_bytes=8)
+
+
+def _starts(engine: Engine, counts: CountBatch, out: int, stream: Any, *, waits: bool = True) -> int:
+    """Write the sum of the counts before each of them to ``out``. The sum of all; 0 if the caller does not wait."""
     chunks = -(-counts.length // CHUNK)
     sums = _chunk_sums(engine, counts, stream)
-    total = _to_starts(engine, sums, chunks, stream)
+    total = _to_starts(engine, sums, chunks, stream, waits=waits)
     counts.n, counts.starts, counts.offsets = chunks, sums.ptr, out
     _over_chunks(engine, "offsets", counts, stream)
     return total
 
 
-def _to_starts(engine: Engine, sums: Buffer, chunks: int, stream: Any) -> int:
-    """Replace the sums of chunks, uint64, by the sum of the chunks before each; the sum of all. Waits."""
+def _to_starts(engine: Engine, sums: Buffer, chunks: int, stream: Any, *, waits: bool = True) -> int:
+    """Replace the sums of chunks, uint64, by the sum of the chunks before each; the sum of all, as `_starts`."""
     if chunks > 1:
-        return _starts(engine, CountBatch(counts=sums.ptr, count_bytes=8, length=chunks), sums.ptr, stream)
-    total = int(engine.to_host(sums.ptr, np.uint64, 1, stream)[0])
+        given = CountBatch(counts=sums.ptr, count_bytes=8, length=chunks, offset_bytes=8)
+        return _starts(engine, given, sums.ptr, stream, waits=waits)
+    total = int(engine.to_host(sums.ptr, np.uint64, 1, stream)[0]) if waits else 0
     engine.fill(sums.ptr, 0, 8, stream)
     return total
 

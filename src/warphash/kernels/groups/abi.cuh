@@ -28,7 +28,7 @@ struct NumberBatch : Launch {
   u64 counts;        // u32 per key: its elements; 0: they are not asked for
   u64 places;        // u32 per element: the cell of its key; 0: neither numbers nor counts are asked for
   u64 bits;          // u32 per 32 elements, 0 at first: a bit for each element, 1 for the first one of its key
-  u64 starts;        // u64 per 32 elements: the ones before their bits
+  u64 starts;        // u32 per 32 elements: the ones before their bits
 };
 
 // Keys that a table lacks, and the numbers that they get there.

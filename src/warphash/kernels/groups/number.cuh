@@ -13,7 +13,7 @@
 //   cells   u32 array: ~0 (vacant), the number of an element, and behind rank_firsts the number of a key
 //   places  u32 per element: which cell
 //   bits    u32 per 32 elements, the lowest bit for the first of them: 1 for the first element of a key
-//   starts  u64 per 32 elements: the ones before their bits
+//   starts  u32 per 32 elements: the ones before their bits
 //
 // Words on a GPU have cells that keep the key, too (groups/gpu/word_cells.cuh). Bits and starts are the same.
 //
@@ -65,7 +65,7 @@ WARPHASH_FN u32 bit_of(u32 element) { return 1u << element % 32; }
 // The number of the key that first appears in an element.
 WARPHASH_FN u32 number_of_first(const NumberBatch& b, u32 element) {
   const u32 before = bit_count(*bits_of(b, element) & (bit_of(element) - 1));
-  return static_cast<u32>(reinterpret_cast<const u64*>(b.starts)[element / 32]) + before;
+  return reinterpret_cast<const u32*>(b.starts)[element / 32] + before;
 }
 
 // Cells give `first(t, cell)`: the word of a cell that keeps an element.
@@ -105,7 +105,7 @@ struct SpreadNumbers : Straight<typename Cells::Table, NumberBatch> {
 
 struct ListFirsts : Straight<FirstsTable, NumberBatch> {
   WARPHASH_FN static bool start(const FirstsTable&, const NumberBatch& b, u64 word, State&) {
-    u32* out = reinterpret_cast<u32*>(b.firsts) + reinterpret_cast<const u64*>(b.starts)[word];
+    u32* out = reinterpret_cast<u32*>(b.firsts) + reinterpret_cast<const u32*>(b.starts)[word];
     for (u32 bits = reinterpret_cast<const u32*>(b.bits)[word]; bits; bits &= bits - 1)
       *out++ = static_cast<u32>(32 * word) + first_bit(bits);
     return false;

@@ -60,16 +60,17 @@ struct FingerprintBatch : Launch {
 
 // Counts or flags to their sums; an element is a chunk of kChunk of them.
 struct CountBatch : Launch {
-  u64 counts;       // array of u32 or u64
-  u64 count_bytes;  // of a count: 4 or 8
-  u64 of_bits;      // 1: a count is the number of ones in its u32
-  u64 length;       // of the array
-  u64 sums;         // u64 per chunk: of its counts
-  u64 starts;       // u64 per chunk: the sum of all counts before it
-  u64 offsets;      // u64 per count: the sum of all counts before it
-  u64 flags;        // flag_sums, list_chunks: u8 array of so many flags
-  u64 listed_flag;  // of the elements that are counted, and listed
-  u64 list;         // list_chunks: u32 array
+  u64 counts;        // array of u32 or u64
+  u64 count_bytes;   // of a count: 4 or 8
+  u64 of_bits;       // 1: a count is the number of ones in its u32
+  u64 length;        // of the array
+  u64 sums;          // u64 per chunk: of its counts
+  u64 starts;        // u64 per chunk: the sum of all counts before it
+  u64 offsets;       // per count: the sum of all counts before it
+  u64 offset_bytes;  // of an offset: 4 or 8
+  u64 flags;         // flag_sums, list_chunks: u8 array of so many flags
+  u64 listed_flag;   // of the elements that are counted, and listed
+  u64 list;          // list_chunks: u32 array
 };
 
 }  // namespace warphash

@@ -18,7 +18,7 @@
 //   merge        overwrites stored values of one word, or combines stored numbers, of keys that were there
 //   free_rows    pushes the rows of erased keys on the free list
 //   chunk_sums   counts (u32 or u64, `length` of them) -> their sum over each chunk (u64)
-//   offsets      counts, and where each chunk begins -> where each count begins (u64)
+//   offsets      counts, and where each chunk begins -> where each count begins (u32 or u64)
 //   flag_sums    flags (u8, `length` of them) -> how many of each chunk are `listed_flag` (u64)
 //   list_chunks  the numbers of these elements (u32), ascending, from where each chunk begins
 //
@@ -368,6 +368,12 @@ WARPHASH_FN u64 count_at(const CountBatch& b, u64 j) {
   const u32 count = reinterpret_cast<const u32*>(b.counts)[j];
   return b.of_bits ? bit_count(count) : count;
 }
+WARPHASH_FN void set_offset(const CountBatch& b, u64 j, u64 offset) {
+  if (b.offset_bytes == 8)
+    reinterpret_cast<u64*>(b.offsets)[j] = offset;
+  else
+    reinterpret_cast<u32*>(b.offsets)[j] = static_cast<u32>(offset);
+}
 
 struct ChunkSums : Straight<StoredRows, CountBatch> {
   WARPHASH_FN static bool start(const StoredRows&, const CountBatch& b, u64 i, State&) {
@@ -383,7 +389,7 @@ struct Offsets : Straight<StoredRows, CountBatch> {
     u64 at = reinterpret_cast<const u64*>(b.starts)[i];
     for (u64 j = i * kChunk; j < (i + 1) * kChunk && j < b.length; ++j) {
       const u64 count = count_at(b, j);
-      reinterpret_cast<u64*>(b.offsets)[j] = at;
+      set_offset(b, j, at);
       at += count;
     }
     return false;

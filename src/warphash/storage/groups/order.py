@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...runtime.abi import ChunkOrderBatch, StoredRows, TileOrderBatch, ValueLists, WordBatch
+from ...runtime.abi import ChunkOrderBatch, TileOrderBatch, ValueLists
 from ...runtime.engine import Buffer, Engine
 from ...runtime.memory import bytes_at
-from ...runtime.source import ROWS, VALUE_LISTS
+from ...runtime.source import VALUE_LISTS
 from ...settings import get_num_threads
-from ..selection import starts_of_counts
+from ..selection import to_starts
 from .ways import chunks_of
 
 __all__ = ["DIGIT_BITS", "ORDER_TILE", "ordered", "ordered_rows"]
@@ -99,9 +99,7 @@ def _places_of_tiles(engine: Engine, batch: TileOrderBatch, bits: int, stream: A
     counters = engine.allocate(4 * counts, stream)
     batch.counters = counters.ptr
     engine.program(VALUE_LISTS).run_blocks("count_digits", ValueLists(), batch, batch.chunks, stream)
-    starts, _ = starts_of_counts(engine, counters, counts, stream)
-    narrow = WordBatch(n=counts, rows=counters.ptr, row_bytes=4, words=starts.ptr, word_bytes=8)
-    engine.program(ROWS).run("narrow", StoredRows(), narrow, narrow.n, stream)
+    to_starts(engine, counters, counts, stream)
     return counters
 
 

@@ -33,10 +33,10 @@ struct ListFirstsByWarps {
   WARPHASH_FN static void run(const FirstsTable&, const NumberBatch& b) {
     const u64 word = thread_in_grid();
     const u32 mine = word < b.n ? reinterpret_cast<const u32*>(b.bits)[word] : 0;
-    const u64 place = mine ? reinterpret_cast<const u64*>(b.starts)[word] : 0;
+    const u32 place = mine ? reinterpret_cast<const u32*>(b.starts)[word] : 0;
     for (u32 having = ballot(mine != 0); having; having &= having - 1) {
       const u32 source = first_bit(having), bits = shuffle(mine, source, kWarpLanes);
-      const u64 to = shuffle(place, source, kWarpLanes) + bit_count(bits & ((1u << lane()) - 1));
+      const u32 to = shuffle(place, source, kWarpLanes) + bit_count(bits & ((1u << lane()) - 1));
       const u64 first = 32 * (word - lane() + source);
       if (bits >> lane() & 1) reinterpret_cast<u32*>(b.firsts)[to] = static_cast<u32>(first + lane());
     }

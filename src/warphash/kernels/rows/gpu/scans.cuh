@@ -3,8 +3,8 @@
 // Layout. A chunk of kChunk counts or flags belongs to a warp, whose lanes have neighbours.
 //
 // Protocol. A warp goes through its chunk 32 at a time. Lanes add up what lies before them by shuffles, or count the
-// flags before them in a ballot. A warp alone reads and writes what belongs to its chunk, so nothing is atomic. `offsets`
-// may be written over the counts, if these have 8 bytes: a warp has read 32 counts before it writes their offsets.
+// flags before them in a ballot. A warp alone reads and writes what belongs to its chunk, so nothing is atomic. Offsets may
+// be written over counts of as many bytes: a warp has read 32 counts before it writes their offsets.
 //
 // Why. A thread with a chunk of its own reads and writes a line for each count: the offsets of 100 M counts took 6 ms so
 // (H200).
@@ -49,7 +49,7 @@ struct WarpOffsets : OverChunksOfWarps {
     u64 at = reinterpret_cast<const u64*>(b.starts)[chunk()];
     walk(b, chunk(), [&](u64 j, bool there) {
       const u64 count = there ? count_at(b, j) : 0, before = sum_before(count);
-      if (there) reinterpret_cast<u64*>(b.offsets)[j] = at + before;
+      if (there) set_offset(b, j, at + before);
       at += shuffle(before + count, kWarpLanes - 1, kWarpLanes);
     });
   }
