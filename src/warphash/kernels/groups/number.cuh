@@ -5,6 +5,7 @@
 //   rank_firsts   each cell -> the number of its key, which takes the element's place in the cell
 //   list_firsts   32 bits -> the elements whose bits are set
 //   spread        each element -> the number in its cell; counts the elements of each key
+//   number_all    in place of rank_firsts and spread, where no key repeats: each element has a key of its own
 //
 // A GPU lists and spreads in another way (groups/gpu/spread.cuh).
 //
@@ -103,6 +104,14 @@ struct SpreadNumbers : Straight<typename Cells::Table, NumberBatch> {
   }
 };
 
+struct NumberAll : Straight<FirstsTable, NumberBatch> {
+  WARPHASH_FN static bool start(const FirstsTable&, const NumberBatch& b, u64 i, State&) {
+    if (b.numbers) set_number(b, i, static_cast<u32>(i));
+    if (b.counts) reinterpret_cast<u32*>(b.counts)[i] = 1;
+    return false;
+  }
+};
+
 struct ListFirsts : Straight<FirstsTable, NumberBatch> {
   WARPHASH_FN static bool start(const FirstsTable&, const NumberBatch& b, u64 word, State&) {
     u32* out = reinterpret_cast<u32*>(b.firsts) + reinterpret_cast<const u32*>(b.starts)[word];
@@ -143,4 +152,5 @@ struct ClaimFirsts : Straight<FirstsTable, NumberBatch> {
 #define WARPHASH_ROW_NUMBER_ENTRIES                                     \
   WARPHASH_ENTRY(claim, warphash::ClaimFirsts)                          \
   WARPHASH_ENTRY(mark_firsts, warphash::MarkFirsts<warphash::RowCells>) \
-  WARPHASH_ENTRY(rank_firsts, warphash::RankFirsts<warphash::RowCells>)
+  WARPHASH_ENTRY(rank_firsts, warphash::RankFirsts<warphash::RowCells>) \
+  WARPHASH_ENTRY(number_all, warphash::NumberAll)

@@ -80,9 +80,9 @@ def word_cells_for(keys: int) -> int:
 def number(engine: Engine, batch: NumberBatch, stream: Any) -> int:
     """Number the keys of ``batch``, and return how many there are. Waits."""
     n, held = batch.n, []
-    if engine.lanes > 1 and batch.key_bytes < _LONGEST_WORD:
-        held.append(_widen(engine, batch, stream))
     are_words = engine.lanes > 1 and batch.key_bytes <= _LONGEST_WORD
+    if are_words and batch.key_bytes not in _WORD_ENTRIES:
+        held.append(_widen(engine, batch, stream))
     entries = _WORD_ENTRIES[batch.key_bytes] if are_words else _ROW_ENTRIES
     make_cells = _word_cells if are_words else _row_cells
     if batch.numbers or batch.counts:
@@ -109,7 +109,9 @@ def number(engine: Engine, batch: NumberBatch, stream: Any) -> int:
     starts, size = starts_of_bits(engine, bits, words, stream)
     batch.starts = starts.ptr
     launch("list_firsts", FirstsTable(), words)
-    if batch.places:
+    if batch.places and size == n:
+        launch("number_all", FirstsTable(), n)
+    elif batch.places:
         launch(entries.rank, cells.table, cells.size)
         if batch.counts:
             engine.fill(batch.counts, 0, 4 * size, stream)
