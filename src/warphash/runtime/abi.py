@@ -204,7 +204,7 @@ class LookupPartitionBatch(PartitionBatch):
     (core/gpu/lookup_partition.cuh).
     """
 
-    _fields_ = _words("places runs flags out_flags")
+    _fields_ = _words("places runs flags out_flags out_rows")
 
 
 # ---- groups/abi.cuh
@@ -223,7 +223,7 @@ class WordCells(ctypes.Structure):
 class NumberBatch(Launch):
     """Keys, and the numbers that they get."""
 
-    _fields_ = _words("keys key_bytes numbers number_bytes firsts counts places bits starts")
+    _fields_ = _words("keys key_bytes rows numbers number_bytes firsts counts places bits starts")
 
 
 class MissingBatch(Launch):

@@ -13,8 +13,10 @@ import pytest
 import warphash
 from support.engines import one_of_each
 from support.refusals import refusing
+from warphash.runtime.abi import NumberBatch, WordCells
 from warphash.runtime.devices import engine_for
-from warphash.storage.groups import row_numbers, word_numbers
+from warphash.settings import ORDER_VARIABLE
+from warphash.storage.groups import row_numbers, word_numbers, word_parts
 from warphash.storage.groups.numbering import number
 from warphash.storage.groups.ways import FEWEST_SAMPLED, Way
 
@@ -183,6 +185,34 @@ def test_numbers_of_four_bytes_and_none(device: str) -> None:
     made = number(engine, held.ptr, 8, len(rows))
     assert made.counts is None
     assert engine.to_host(made.firsts.ptr, np.uint32, made.size).tolist() == walked(rows)[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("number_bytes", [4, 8])
+@pytest.mark.parametrize("width", [3, 4, 8])
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+def test_words_are_numbered_part_by_part(
+    device: str, width: int, number_bytes: int, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one element, of a part of a tile, and of more than a tile."""
+    monkeypatch.setenv(ORDER_VARIABLE, "parts")
+    for n in (1, 300, 5_000):
+        check(device, rows_of(keys_like(kind, n), width), number_bytes=number_bytes)
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+def test_words_move_if_their_cells_are_much_larger_than_the_cache(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = engine_for(device)
+    keys = engine.from_host(np.arange(300, dtype="u8"))
+    monkeypatch.setattr(word_parts, "FEWEST_PARTITIONED", 300)
+    monkeypatch.setattr(engine, "window_bytes", 64)
+    for n, cell_bytes, expected in ((299, 1 << 20, False), (300, 1 << 20, True), (300, 1 << 9, False)):
+        batch = NumberBatch(n=n, keys=keys.ptr, key_bytes=8)
+        assert (word_parts.moved(engine, batch, WordCells(salt=1), cell_bytes, None) is not None) == expected
+        assert (batch.keys != keys.ptr) == expected
+    with refusing(engine, 1):
+        batch = NumberBatch(n=300, keys=keys.ptr, key_bytes=8)
+        assert word_parts.moved(engine, batch, WordCells(salt=1), 1 << 20, None) is None
 
 
 @pytest.mark.parametrize("device", ENGINES)

@@ -22,6 +22,7 @@ struct WordCells {
 struct NumberBatch : Launch {
   u64 keys;          // packed rows
   u64 key_bytes;     // of a row
+  u64 rows;          // words: u32 per key: its element; 0: keys lie in the order of elements
   u64 numbers;       // an integer per element; 0: they are not asked for
   u64 number_bytes;  // of such an integer: 4 or 8
   u64 firsts;        // u32 per key: its first element

@@ -5,7 +5,7 @@
 //   rank_firsts   each cell -> the number of its key, which takes the element's place in the cell
 //   list_firsts   32 bits -> the elements whose bits are set
 //   spread        each element -> the number in its cell; counts the elements of each key
-//   number_all    in place of rank_firsts and spread, where no key repeats: each element has a key of its own
+//   number_all    in place of all steps behind claim, where no key repeats: each element has a key of its own
 //
 // A GPU lists and spreads in another way (groups/gpu/spread.cuh).
 //
@@ -27,7 +27,8 @@
 //   3. mark_firsts (an atomic or, relaxed), then prefix sums of the ones (storage/selection.py): the ones before a first
 //      element are the number of its key. rank_firsts writes one cell for each key, and spread reads cells.
 // A probe that finds neither its key nor a vacant cell in kMostProbes cells counts in Report::unplaced: the host has
-// estimated too few keys, and starts again with more cells. `claim` has written to cells and places alone until then.
+// estimated too few keys, and starts again with more cells. `claim` has written to cells and places alone until then. It
+// counts the cells that it has claimed, too (CountLine::changed): as many as elements if no key repeats.
 //
 // Nothing but time depends on the fingerprints. No row is reserved, because cells keep elements and no rows.
 //
@@ -106,6 +107,7 @@ struct SpreadNumbers : Straight<typename Cells::Table, NumberBatch> {
 
 struct NumberAll : Straight<FirstsTable, NumberBatch> {
   WARPHASH_FN static bool start(const FirstsTable&, const NumberBatch& b, u64 i, State&) {
+    reinterpret_cast<u32*>(b.firsts)[i] = static_cast<u32>(i);
     if (b.numbers) set_number(b, i, static_cast<u32>(i));
     if (b.counts) reinterpret_cast<u32*>(b.counts)[i] = 1;
     return false;
@@ -127,8 +129,20 @@ struct RowCells {
   WARPHASH_FN static u32& first(const FirstsTable& t, u64 cell) { return cells_of(t)[cell]; }
 };
 
-struct ClaimFirsts : Straight<FirstsTable, NumberBatch> {
-  WARPHASH_FN static bool start(const FirstsTable& t, const NumberBatch& b, u64 i, State&) {
+// A task that claims a cell for each key, and counts the cells that it claims.
+template <class Table>
+struct Claims : Straight<Table, NumberBatch> {
+  static constexpr bool kCounts = true;
+  struct State {
+    bool claimed;
+  };
+  WARPHASH_FN static void finish(const Table&, const NumberBatch&, u64, State& s, bool live, Tally& tally) {
+    tally.changed += live && s.claimed;
+  }
+};
+
+struct ClaimFirsts : Claims<FirstsTable> {
+  WARPHASH_FN static bool start(const FirstsTable& t, const NumberBatch& b, u64 i, State& s) {
     const u8* const row = key_row(b, i);
     const u32 element = static_cast<u32>(i);
     u64 cell = fingerprint_of(row, b.key_bytes, t.salt) & t.cell_mask;
@@ -136,11 +150,13 @@ struct ClaimFirsts : Straight<FirstsTable, NumberBatch> {
       u32* const at = cells_of(t) + cell;
       u32 there = load_relaxed(at);
       if (there == kVacantCell) there = compare_exchange_word(at, kVacantCell, element);
-      if (there != kVacantCell && there != element && !equal_rows(key_row(b, there), row, b.key_bytes)) continue;
-      if (there != kVacantCell && there > element) atomic_min(at, element);
+      s.claimed = there == kVacantCell;
+      if (!s.claimed && there != element && !equal_rows(key_row(b, there), row, b.key_bytes)) continue;
+      if (!s.claimed && there > element) atomic_min(at, element);
       if (b.places) place_of(b, i) = static_cast<u32>(cell);
       return false;
     }
+    s.claimed = false;
     atomic_add(&report_of(b)->unplaced, 1ull);
     return false;
   }

@@ -15,6 +15,7 @@ from ...runtime.source import GROUPS, ROWS
 from ..estimate import FEWEST_SKETCHED, estimate_distinct
 from ..scratch import ReportBuffer
 from ..selection import starts_of_bits
+from .word_parts import moved
 
 __all__ = ["cells_for", "number", "word_cells_for"]
 
@@ -79,43 +80,58 @@ def word_cells_for(keys: int) -> int:
 
 def number(engine: Engine, batch: NumberBatch, stream: Any) -> int:
     """Number the keys of ``batch``, and return how many there are. Waits."""
-    n, held = batch.n, []
+    n: int = batch.n
+    held = []
     are_words = engine.lanes > 1 and batch.key_bytes <= _LONGEST_WORD
     if are_words and batch.key_bytes not in _WORD_ENTRIES:
         held.append(_widen(engine, batch, stream))
     entries = _WORD_ENTRIES[batch.key_bytes] if are_words else _ROW_ENTRIES
-    make_cells = _word_cells if are_words else _row_cells
+    few = n <= FEWEST_SKETCHED
+    keys = n if few else estimate_distinct(engine, batch.keys, batch.key_bytes, n, stream)
+    salt, numbers, number_bytes = random.getrandbits(64), batch.numbers, batch.number_bytes
+    way_back = None
+    if are_words:
+        way_back = moved(engine, batch, WordCells(salt=salt), _WORD_CELL_BYTES * word_cells_for(keys), stream)
     if batch.numbers or batch.counts:
         held.append(engine.allocate(4 * n, stream))
         batch.places = held[-1].ptr
+
+    report = ReportBuffer(engine, stream)
+    launch = partial(_launch, engine, batch, stream)
+    make_cells = _word_cells if are_words else _row_cells
+    while True:
+        cells = make_cells(engine, keys, salt, stream)
+        batch.report = report.reset(stream)
+        launch(entries.claim, cells.table, n)
+        said = report.read(stream)
+        if not said.unplaced:
+            break
+        if keys < n:
+            keys = min(n, 4 * keys)
+        else:  # the most there can be
+            keys, salt = 2 * keys, random.getrandbits(64)
+    if said.changed == n:
+        launch("number_all", FirstsTable(), n)
+        return n
+
     words = -(-n // 32)
     bits = engine.allocate(4 * words, stream)
     engine.fill(bits.ptr, 0, bits.nbytes, stream)
     batch.bits = bits.ptr
-
-    report = ReportBuffer(engine, stream)
-    few = n <= FEWEST_SKETCHED
-    keys = n if few else estimate_distinct(engine, batch.keys, batch.key_bytes, n, stream)
-    launch = partial(_launch, engine, batch, stream)
-    while True:
-        cells = make_cells(engine, keys, stream)
-        batch.report = report.reset(stream)
-        launch(entries.claim, cells.table, n)
-        if not report.read(stream).unplaced:
-            break
-        keys = min(n, 4 * keys) if keys < n else 2 * keys  # too few cells; or, with the most there can be, a bad salt
-
     launch(entries.mark, cells.table, cells.size)
     starts, size = starts_of_bits(engine, bits, words, stream)
     batch.starts = starts.ptr
     launch("list_firsts", FirstsTable(), words)
-    if batch.places and size == n:
-        launch("number_all", FirstsTable(), n)
-    elif batch.places:
-        launch(entries.rank, cells.table, cells.size)
-        if batch.counts:
-            engine.fill(batch.counts, 0, 4 * size, stream)
-        _spread(engine, batch, n, entries.spread, cells.table, stream)
+    if not batch.places:
+        return size
+    launch(entries.rank, cells.table, cells.size)
+    if batch.counts:
+        engine.fill(batch.counts, 0, 4 * size, stream)
+    if way_back and numbers:
+        batch.numbers, batch.number_bytes = way_back.numbers, 4
+    _spread(engine, batch, n, entries.spread, cells.table, stream)
+    if way_back and numbers:
+        way_back.restore(numbers, number_bytes, stream)
     return size
 
 
@@ -148,16 +164,16 @@ def _widen(engine: Engine, batch: NumberBatch, stream: Any) -> Buffer:
     return words
 
 
-def _row_cells(engine: Engine, keys: int, stream: Any) -> _Cells:
+def _row_cells(engine: Engine, keys: int, salt: int, stream: Any) -> _Cells:
     count = cells_for(keys)
     held = _vacant(engine, 4 * count, stream)
-    return _Cells(FirstsTable(cells=held.ptr, cell_mask=count - 1, salt=random.getrandbits(64)), count, held)
+    return _Cells(FirstsTable(cells=held.ptr, cell_mask=count - 1, salt=salt), count, held)
 
 
-def _word_cells(engine: Engine, keys: int, stream: Any) -> _Cells:
+def _word_cells(engine: Engine, keys: int, salt: int, stream: Any) -> _Cells:
     count = word_cells_for(keys)
     held = _vacant(engine, _WORD_CELL_BYTES * (count + 1), stream)
-    return _Cells(WordCells(cells=held.ptr, cell_count=count, salt=random.getrandbits(64)), count + 1, held)
+    return _Cells(WordCells(cells=held.ptr, cell_count=count, salt=salt), count + 1, held)
 
 
 def _vacant(engine: Engine, nbytes: int, stream: Any) -> Buffer:

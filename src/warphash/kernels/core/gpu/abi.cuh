@@ -11,6 +11,7 @@ struct LookupPartitionBatch : PartitionBatch {
   u64 runs;       // [ place of a run in its tile 32 | in the output 32 ] for each part of each tile
   u64 flags;      // u8 per element, in the order of the parts
   u64 out_flags;  // the same in the order of the caller
+  u64 out_rows;   // u32 per element, in the order of the parts: its number
 };
 
 }  // namespace warphash

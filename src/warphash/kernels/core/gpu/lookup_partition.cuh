@@ -56,7 +56,8 @@ WARPHASH_FN void by_fullness(const TileElements& elements, const OfFull& of_full
     of_any();
 }
 
-template <class Word, class Parts>
+// kRows: out_rows gets the numbers of the elements in the order of the parts, and places are not always asked for.
+template <class Word, class Parts, bool kRows = false>
 struct PartitionKeys {
   using Table = typename Parts::Table;
   using Batch = LookupPartitionBatch;
@@ -84,27 +85,43 @@ struct PartitionKeys {
     block_barrier();
     if (thread_in_block() < kWarpLanes) arrange(b, tile);
     block_barrier();
-    for (u32 p = thread_in_block(); p < b.parts; p += kTileThreads) {
+    const bool returns = !kRows || b.places;
+    for (u32 p = thread_in_block(); returns && p < b.parts; p += kTileThreads) {
       const u64 start = tile.starts[p];
       store_once(runs_of_tile(b) + p, start << 32 | (tile.shifts[p] + start));
     }
+    const auto in_tile = [&](u32 place) { return tile.starts[place >> kRankBits] + (place & ((1u << kRankBits) - 1)); };
     u16* const places = reinterpret_cast<u16*>(b.places) + elements.first;
     Word* const staged = reinterpret_cast<Word*>(tile.words);
 #pragma unroll
     for (u32 k = 0; k < kItems; ++k) {
       if (!has(k)) continue;
-      const u32 part = place[k] >> kRankBits, to = tile.starts[part] + (place[k] & ((1u << kRankBits) - 1));
-      tile.parts[to] = static_cast<u8>(part);
+      const u32 to = in_tile(place[k]);
+      tile.parts[to] = static_cast<u8>(place[k] >> kRankBits);
       staged[to] = key[k];
-      store_once(places + TileElements::number(k), static_cast<u16>(to));
+      if (returns) store_once(places + TileElements::number(k), static_cast<u16>(to));
     }
     block_barrier();
-    Word* const out = reinterpret_cast<Word*>(b.out_keys);
+    send<kFull>(elements, tile, staged, reinterpret_cast<Word*>(b.out_keys));
+    if constexpr (kRows) {
+      block_barrier();  // before the keys are written over
+      u32* const rows = reinterpret_cast<u32*>(tile.words);
+#pragma unroll
+      for (u32 k = 0; k < kItems; ++k)
+        if (has(k)) rows[in_tile(place[k])] = static_cast<u32>(elements.first) + TileElements::number(k);
+      block_barrier();
+      send<kFull>(elements, tile, rows, reinterpret_cast<u32*>(b.out_rows));
+    }
+  }
+
+  // Copies what is staged to the output.
+  template <bool kFull, class T>
+  WARPHASH_FN static void send(const TileElements& elements, const PartsTile& tile, const T* staged, T* out) {
 #pragma unroll 1
     for (u32 first = 0; first < kItems; first += kAtOnce) {
 #pragma unroll
       for (u32 k = first; k < first + kAtOnce; ++k) {
-        if (!has(k)) continue;
+        if (!kFull && !elements.has(k)) continue;
         const u32 at = TileElements::number(k);
         store_once(out + (tile.shifts[tile.parts[at]] + at), staged[at]);
       }
@@ -118,9 +135,10 @@ struct PartitionKeys {
   }
 };
 
-// The answers of elements whose keys are Words; values are Words, too.
-template <class Word, class Parts>
+// The answers of elements whose keys are Words. Values are no larger than Words; they are written as Out.
+template <class Word, class Parts, class Value = Word, class Out = Value>
 struct RestoreOrder {
+  static_assert(sizeof(Value) <= sizeof(Word));
   using Table = typename Parts::Table;
   using Batch = LookupPartitionBatch;
   static constexpr bool kWalks = true;
@@ -150,13 +168,13 @@ struct RestoreOrder {
   template <bool kFull>
   WARPHASH_FN static void gather(const Batch& b, const TileElements& elements, PartsTile& tile) {
     const auto has = [&](u32 k) { return kFull || elements.has(k); };
-    Word* const words = reinterpret_cast<Word*>(tile.words);
-    const Word* const values = reinterpret_cast<const Word*>(b.values);
+    Value* const words = reinterpret_cast<Value*>(tile.words);
+    const Value* const values = reinterpret_cast<const Value*>(b.values);
     const u8* const flags = reinterpret_cast<const u8*>(b.flags);
 #pragma unroll 1
     for (u32 first = 0; first < kItems; first += kAtOnce) {
       u64 source[kAtOnce];
-      Word value[kAtOnce];
+      Value value[kAtOnce];
       u8 flag[kAtOnce];
 #pragma unroll
       for (u32 k = 0; k < kAtOnce; ++k) {
@@ -192,7 +210,7 @@ struct RestoreOrder {
     read_runs(b, elements, tile);
     gather<kFull>(b, elements, tile);
     const u16* const places = reinterpret_cast<const u16*>(b.places) + elements.first;
-    Word* const values = reinterpret_cast<Word*>(b.out_values) + elements.first;
+    Out* const values = reinterpret_cast<Out*>(b.out_values) + elements.first;
     u8* const flags = reinterpret_cast<u8*>(b.out_flags) + elements.first;
     u32 place[kItems];
 #pragma unroll
@@ -202,7 +220,8 @@ struct RestoreOrder {
     if (b.out_values) {
 #pragma unroll
       for (u32 k = 0; k < kItems; ++k)
-        if (has(k)) store_once(values + TileElements::number(k), reinterpret_cast<const Word*>(tile.words)[place[k]]);
+        if (has(k))
+          store_once(values + TileElements::number(k), Out{reinterpret_cast<const Value*>(tile.words)[place[k]]});
     }
     if (b.out_flags) {
 #pragma unroll

@@ -19,7 +19,8 @@
 //   2. In a cell of the word, the least element stays, by an atomic minimum (relaxed).
 // Nobody changes a key that is there, and `first` only falls, so the nearest cache may answer with a cell as it was
 // before (load_near): a cell that was vacant is swapped in vain, and a `first` that was greater is lowered in vain.
-// The rest of the protocol is that of groups/number.cuh.
+// The rest of the protocol is that of groups/number.cuh. The keys of a batch may be copies in another order
+// (groups/gpu/word_parts.cuh); then `rows` tells the elements, and places are those of the copies.
 //
 // Why. A probe reads 16 bytes: the key, and the element that the key has by then. Cells with elements alone send each
 // probe to the row of that element: 100 M words of 10 M keys took 5.9 ms so, and 3.4 with these cells (H200).
@@ -36,6 +37,8 @@ struct alignas(16) WordCell {
 constexpr u64 kVacantKey = ~0ull;
 constexpr u32 kCellsOfLine = 4;
 
+WARPHASH_FN u64 hash_of_word(const WordCells& t, u64 key) { return mix(key ^ t.salt); }
+
 struct InWordCells {
   using Table = WordCells;
   WARPHASH_FN static WordCell& at(const WordCells& t, u64 cell) { return reinterpret_cast<WordCell*>(t.cells)[cell]; }
@@ -43,7 +46,9 @@ struct InWordCells {
 };
 
 template <class Word>
-struct ClaimWords : Straight<WordCells, NumberBatch> {
+struct ClaimWords : Claims<WordCells> {
+  using State = Claims<WordCells>::State;
+
   // The cell as it was before it was claimed, if it was vacant.
   WARPHASH_FN static Halves claim(WordCell& cell, u64 key, u32 element) {
 #if defined(WARPHASH_NO_CAS128)
@@ -56,26 +61,27 @@ struct ClaimWords : Straight<WordCells, NumberBatch> {
 #endif
   }
 
-  WARPHASH_FN static bool start(const WordCells& t, const NumberBatch& b, u64 i, State&) {
+  WARPHASH_FN static bool start(const WordCells& t, const NumberBatch& b, u64 i, State& s) {
     const u64 key = load_once(reinterpret_cast<const Word*>(b.keys) + i);
-    const u32 element = static_cast<u32>(i);
-    const u64 home = key == kVacantKey ? t.cell_count : multiply_high(mix(key ^ t.salt), t.cell_count);
+    const u32 element = b.rows ? load_once(reinterpret_cast<const u32*>(b.rows) + i) : static_cast<u32>(i);
+    const u64 home = key == kVacantKey ? t.cell_count : multiply_high(hash_of_word(t, key), t.cell_count);
     u64 line = home - home % kCellsOfLine;
     for (u32 probes = 0; probes < kMostProbes; ++probes) {
       const u64 cell = line + (home + probes) % kCellsOfLine;
       if ((probes + 1) % kCellsOfLine == 0) line = line + kCellsOfLine < t.cell_count ? line + kCellsOfLine : 0;
       WordCell& at = InWordCells::at(t, cell);
       Halves seen = load_near(reinterpret_cast<const Halves*>(&at));
-      bool claimed = false;
+      s.claimed = false;
       if (seen.low == kVacantKey && key != kVacantKey) {
         seen = claim(at, key, element);
-        claimed = seen.low == kVacantKey;
+        s.claimed = seen.low == kVacantKey;
       }
-      if (!claimed && seen.low != key) continue;
-      if (!claimed && static_cast<u32>(seen.high) > element) atomic_min(&at.first, element);
+      if (!s.claimed && seen.low != key) continue;
+      if (!s.claimed && static_cast<u32>(seen.high) > element) atomic_min(&at.first, element);
       if (b.places) place_of(b, i) = static_cast<u32>(cell);
       return false;
     }
+    s.claimed = false;
     atomic_add(&report_of(b)->unplaced, 1ull);
     return false;
   }
