@@ -290,7 +290,7 @@ class MemberBatch(Launch):
 class ValueLists(ctypes.Structure):
     """The lists of values of groups, which are numbered densely (groups/value_lists.cuh)."""
 
-    _fields_ = _words("states ends begins links row_bytes")
+    _fields_ = _words("group_records segment_records row_bytes")
 
 
 class ListBatch(Launch):
@@ -298,8 +298,12 @@ class ListBatch(Launch):
 
     _fields_ = _words(
         "elements numbers flags out_flags out_values default_row out_counts offsets keys key_bytes out_keys values "
-        "counts first_segment totals groups"
+        "counts first_segment totals groups tile_elements"
     )
+
+
+EMIT_TILE = 32
+"""Values that a warp of a GPU emits together, one a lane."""
 
 
 class OrderBatch(Launch):

@@ -104,7 +104,7 @@ def test_a_queue_of_one_key_has_a_short_list(device: str, taken: int) -> None:
         queue = [*queue, *came][taken:]
         assert table[0].tolist() == queue and table.find([0])[0].tolist() == queue[:1]
     lists = storage_of(table).lists
-    first, last = storage_of(table).engine.to_host(lists.ends.ptr, np.uint32, 2).tolist()
+    _, _, first, last = storage_of(table).engine.to_host(lists.group_records.ptr, np.uint32, 4).tolist()
     assert last - first <= 8 and lists.segments > 20  # a segment for each batch, whose numbers ascend
     table.check()
 

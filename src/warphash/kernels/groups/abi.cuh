@@ -125,16 +125,14 @@ struct MemberBatch : Launch {
 
 // The lists of values of groups, which are numbered densely (groups/value_lists.cuh).
 struct ValueLists {
-  u64 states;     // u64 per group: its values, 32 bits, and behind these how many of its first values were erased
-  u64 ends;       // u64 per group: its first segment, 32 bits, and its last one
-  u64 begins;     // u64 per segment: the address of its values
-  u64 links;      // u64 per segment: its length, 32 bits, and the next segment of its group
-  u64 row_bytes;  // of a value
+  u64 group_records;    // GroupRecord per group: how many values it has, and its segments
+  u64 segment_records;  // SegmentRecord per segment: where its values lie, and the next segment
+  u64 row_bytes;        // of a value
 };
 
 // Elements with the groups of their keys.
 struct ListBatch : Launch {
-  u64 elements;       // emit: how many elements there are
+  u64 elements;       // tiles, emit: how many elements there are
   u64 numbers;        // u32 per element: its group
   u64 flags;          // u8 per element: 1 if its key has a group; 0: all have one
   u64 out_flags;      // u8 per element
@@ -150,7 +148,11 @@ struct ListBatch : Launch {
   u64 first_segment;  // link: the number of the first new segment
   u64 totals;         // link: ListTotals of the lists
   u64 groups;         // link: how many groups there are then; count_up: the first number
+  u64 tile_elements;  // tiles, emit: u64 per tile of kEmitTile values: the element that its first value belongs to
 };
+
+// Values that a warp of a GPU emits together, one a lane.
+constexpr int kEmitTile = 32;
 
 // What the lists hold. Kernels keep these counts, so that an interrupted host cannot lose them.
 struct ListTotals {

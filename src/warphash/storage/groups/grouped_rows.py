@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import TableFull, UnsupportedVerb
-from ...runtime.abi import Flag, ListBatch, Op, kind_of
+from ...runtime.abi import EMIT_TILE, Flag, ListBatch, Op, kind_of
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import VALUE_LISTS
 from ..batch import Batch, MixedBatch
@@ -43,7 +43,7 @@ from .grouped_slots import GroupedSlots
 from .key_groups import MOST_GROUPS, NUMBER_BYTES, BatchGroups, counted_up, groups_of, numbers_of, taken
 from .order import ordered, ordered_rows
 from .table_numbers import NewKeys
-from .value_memory import Lists, empty_lists, totals_of, with_room
+from .value_memory import RECORD_BYTES, Lists, empty_lists, totals_of, with_room
 
 __all__ = ["GroupedRows"]
 
@@ -138,7 +138,7 @@ class GroupedRows:
         """What the memory is used for: free room for groups, segments and values is a reserve."""
         lists, index = self.lists, self.index.memory_use()
         free = lists.chunks[-1].nbytes - lists.used
-        free += 16 * (lists.group_room - lists.groups + lists.segment_room - lists.segments)
+        free += RECORD_BYTES * (lists.group_room - lists.groups + lists.segment_room - lists.segments)
         return MemoryUse(index.in_use + lists.nbytes - free, index.reserve + free)
 
     def counted(self, stream: Any) -> int:
@@ -200,11 +200,15 @@ class GroupedRows:
         return AllValues(total, write)
 
     def _emit(self, batch: ListBatch, total: int, stream: Any) -> None:
-        """Copy the values of the elements: a CPU goes from key to key, a GPU has a lane for each value."""
+        """Copy the values of the elements: a CPU goes from key to key, a GPU from tile to tile of values."""
         if self.engine.lanes == 1:
             batch.n = batch.elements
             self._launch("emit_keys", batch, stream)
         elif total:
+            tiles = -(-total // EMIT_TILE)
+            firsts = self.engine.allocate(8 * tiles, stream)
+            batch.n, batch.tile_elements = tiles, firsts.ptr
+            self._launch("tiles", batch, stream)
             batch.n = total
             self._launch("emit", batch, stream)
 
@@ -381,7 +385,7 @@ class GroupedRows:
     def _clear(self, stream: Any) -> None:
         index, lists = self._state
         index.clear(stream)
-        for array in (lists.states, lists.totals):
+        for array in (lists.group_records, lists.totals):
             self.engine.fill(array.ptr, 0, array.nbytes, stream)
         cleared = lists._replace(groups=0, segments=0, size=0, held=0, chunks=lists.chunks[-1:], used=0)
         self._state, self._size_rebuilt = _State(index, cleared), 0

@@ -9,11 +9,13 @@ import numpy as np
 from ...runtime.abi import ValueLists
 from ...runtime.engine import Buffer, Engine
 
-__all__ = ["Lists", "empty_lists", "totals_of", "with_room"]
+__all__ = ["RECORD_BYTES", "Lists", "empty_lists", "totals_of", "with_room"]
 
 _LEAST_ROOM = 16
 _LEAST_CHUNK_BYTES = 1 << 12
 _ALIGNMENT_BYTES = 8
+RECORD_BYTES = 16
+"""Of a group, and of a segment."""
 _TOTALS_WORDS = 2
 """Of ``ListTotals``: groups and segments."""
 
@@ -29,10 +31,10 @@ class Lists(NamedTuple):
         Values of all groups.
     held
         Values in memory, erased ones included.
-    states, ends, group_room
-        ``ValueLists``, and how many groups have memory.
-    begins, links, segment_room
-        Likewise, of segments.
+    group_records, group_room
+        A record for each group, and how many have memory. Those of groups to come are all 0.
+    segment_records, segment_room
+        Likewise, of segments. Those of segments to come have any content.
     chunks, used
         The memory of values, of which the last one takes new ones; and how many of its bytes are in use.
     totals
@@ -43,11 +45,9 @@ class Lists(NamedTuple):
     segments: int
     size: int
     held: int
-    states: Buffer
-    ends: Buffer
+    group_records: Buffer
     group_room: int
-    begins: Buffer
-    links: Buffer
+    segment_records: Buffer
     segment_room: int
     chunks: tuple[Buffer, ...]
     used: int
@@ -55,31 +55,24 @@ class Lists(NamedTuple):
 
     def table(self, row_bytes: int) -> ValueLists:
         """What kernels are given."""
-        return ValueLists(
-            states=self.states.ptr,
-            ends=self.ends.ptr,
-            begins=self.begins.ptr,
-            links=self.links.ptr,
-            row_bytes=row_bytes,
-        )
+        return ValueLists(self.group_records.ptr, self.segment_records.ptr, row_bytes)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all memory."""
-        fixed = self.states, self.ends, self.begins, self.links, self.totals
+        fixed = self.group_records, self.segment_records, self.totals
         return sum(buffer.nbytes for buffer in (*fixed, *self.chunks))
 
 
 def empty_lists(engine: Engine, groups: int, values_bytes: int, stream: Any) -> Lists:
     """Lists of no values, with room for so many groups, a segment for each, and bytes of values."""
     room = max(_LEAST_ROOM, groups)
-    arrays = [engine.allocate(8 * room, stream) for _ in range(4)]
-    states, ends, begins, links = arrays
-    engine.fill(states.ptr, 0, states.nbytes, stream)
+    of_groups, of_segments = (engine.allocate(RECORD_BYTES * room, stream) for _ in range(2))
+    engine.fill(of_groups.ptr, 0, of_groups.nbytes, stream)
     totals = engine.allocate(8 * _TOTALS_WORDS, stream)
     engine.fill(totals.ptr, 0, totals.nbytes, stream)
     chunk = engine.allocate(max(_LEAST_CHUNK_BYTES, values_bytes), stream)
-    return Lists(0, 0, 0, 0, states, ends, room, begins, links, room, (chunk,), 0, totals)
+    return Lists(0, 0, 0, 0, of_groups, room, of_segments, room, (chunk,), 0, totals)
 
 
 def with_room(engine: Engine, lists: Lists, groups: int, segments: int, values_bytes: int, stream: Any) -> Lists:
@@ -92,13 +85,13 @@ def with_room(engine: Engine, lists: Lists, groups: int, segments: int, values_b
     """
     if groups > lists.group_room:
         room = max(groups, 2 * lists.group_room)
-        states = _larger(engine, lists.states, 8 * room, stream)
-        engine.fill(states.ptr + 8 * lists.group_room, 0, 8 * (room - lists.group_room), stream)
-        lists = lists._replace(states=states, ends=_larger(engine, lists.ends, 8 * room, stream), group_room=room)
+        records, held = _larger(engine, lists.group_records, RECORD_BYTES * room, stream), lists.group_records.nbytes
+        engine.fill(records.ptr + held, 0, records.nbytes - held, stream)
+        lists = lists._replace(group_records=records, group_room=room)
     if segments > lists.segment_room:
         room = max(segments, 2 * lists.segment_room)
-        begins, links = (_larger(engine, array, 8 * room, stream) for array in (lists.begins, lists.links))
-        lists = lists._replace(begins=begins, links=links, segment_room=room)
+        records = _larger(engine, lists.segment_records, RECORD_BYTES * room, stream)
+        lists = lists._replace(segment_records=records, segment_room=room)
     last, used = lists.chunks[-1], lists.used + _ALIGNMENT_BYTES - 1 & -_ALIGNMENT_BYTES
     lists = lists._replace(used=used)
     if used + values_bytes > last.nbytes:
