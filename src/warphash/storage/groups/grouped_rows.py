@@ -305,6 +305,9 @@ class GroupedRows:
     def _order_values(self, groups: BatchGroups, n: int, values: int, to: int, offsets: int, stream: Any) -> None:
         """Write the values of a batch group by group: in the order of the groups, or where ``offsets`` says then."""
         engine, width, places = self.engine, self.value_bytes, groups.places.ptr
+        if groups.size == n:  # the groups are in the order of their first elements
+            engine.copy(to, values, n * width, stream)
+            return
         is_aligned = width in (4, 8) and values % width == 0
         if is_aligned and groups.group_rows is not None:
             groups.group_rows(values, width, to, offsets)
