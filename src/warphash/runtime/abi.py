@@ -217,7 +217,7 @@ class FirstsTable(ctypes.Structure):
 class WordCells(ctypes.Structure):
     """Where a word of a GPU looks for the first element of its key (groups/gpu/word_cells.cuh)."""
 
-    _fields_ = _words("cells cell_count salt")
+    _fields_ = _words("cells cell_count salt numbers")
 
 
 class NumberBatch(Launch):

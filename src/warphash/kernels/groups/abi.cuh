@@ -16,6 +16,7 @@ struct WordCells {
   u64 cells;       // 16 bytes each, all ones at first; one more than `cell_count`
   u64 cell_count;  // cells that words are hashed to, a multiple of 4
   u64 salt;        // of the hashes
+  u64 numbers;     // rank_words: u32 per cell: the number of its key
 };
 
 // Keys, and the numbers that they get.

@@ -7,7 +7,7 @@
 //   spread        each element -> the number in its cell; counts the elements of each key
 //   number_all    in place of all steps behind claim, where no key repeats: each element has a key of its own
 //
-// A GPU lists and spreads in another way (groups/gpu/spread.cuh).
+// A GPU takes the last steps in another way (groups/gpu/rounds.cuh).
 //
 // Layout.
 //
@@ -81,24 +81,20 @@ struct MarkFirsts : Straight<typename Cells::Table, NumberBatch> {
   }
 };
 
-template <class Cells>
-struct RankFirsts : Straight<typename Cells::Table, NumberBatch> {
-  using State = typename Straight<typename Cells::Table, NumberBatch>::State;
-  WARPHASH_FN static bool start(const typename Cells::Table& t, const NumberBatch& b, u64 cell, State&) {
-    u32& first = Cells::first(t, cell);
+struct RankFirsts : Straight<FirstsTable, NumberBatch> {
+  WARPHASH_FN static bool start(const FirstsTable& t, const NumberBatch& b, u64 cell, State&) {
+    u32& first = cells_of(t)[cell];
     if (first != kVacantCell) first = number_of_first(b, first);
     return false;
   }
 };
 
-template <class Cells>
-struct SpreadNumbers : Straight<typename Cells::Table, NumberBatch> {
-  using State = typename Straight<typename Cells::Table, NumberBatch>::State;
-  WARPHASH_FN static const void* hint(const typename Cells::Table& t, const NumberBatch& b, u64 i) {
-    return &Cells::first(t, place_of(b, i));
+struct SpreadNumbers : Straight<FirstsTable, NumberBatch> {
+  WARPHASH_FN static const void* hint(const FirstsTable& t, const NumberBatch& b, u64 i) {
+    return cells_of(t) + place_of(b, i);
   }
-  WARPHASH_FN static bool start(const typename Cells::Table& t, const NumberBatch& b, u64 i, State&) {
-    const u32 number = Cells::first(t, place_of(b, i));
+  WARPHASH_FN static bool start(const FirstsTable& t, const NumberBatch& b, u64 i, State&) {
+    const u32 number = cells_of(t)[place_of(b, i)];
     if (b.numbers) set_number(b, i, number);
     if (b.counts) atomic_add(reinterpret_cast<u32*>(b.counts) + number, 1u);
     return false;
@@ -129,19 +125,14 @@ struct RowCells {
   WARPHASH_FN static u32& first(const FirstsTable& t, u64 cell) { return cells_of(t)[cell]; }
 };
 
-// A task that claims a cell for each key, and counts the cells that it claims.
-template <class Table>
-struct Claims : Straight<Table, NumberBatch> {
+struct ClaimFirsts : Straight<FirstsTable, NumberBatch> {
   static constexpr bool kCounts = true;
   struct State {
     bool claimed;
   };
-  WARPHASH_FN static void finish(const Table&, const NumberBatch&, u64, State& s, bool live, Tally& tally) {
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State& s, bool live, Tally& tally) {
     tally.changed += live && s.claimed;
   }
-};
-
-struct ClaimFirsts : Claims<FirstsTable> {
   WARPHASH_FN static bool start(const FirstsTable& t, const NumberBatch& b, u64 i, State& s) {
     const u8* const row = key_row(b, i);
     const u32 element = static_cast<u32>(i);
@@ -164,9 +155,7 @@ struct ClaimFirsts : Claims<FirstsTable> {
 
 }  // namespace warphash
 
-// The kernels for rows of any width that all engines share.
-#define WARPHASH_ROW_NUMBER_ENTRIES                                     \
-  WARPHASH_ENTRY(claim, warphash::ClaimFirsts)                          \
-  WARPHASH_ENTRY(mark_firsts, warphash::MarkFirsts<warphash::RowCells>) \
-  WARPHASH_ENTRY(rank_firsts, warphash::RankFirsts<warphash::RowCells>) \
-  WARPHASH_ENTRY(number_all, warphash::NumberAll)
+// Two of the kernels for rows of any width. An engine adds the others, in its own way of going through a batch.
+#define WARPHASH_ROW_NUMBER_ENTRIES            \
+  WARPHASH_ENTRY(claim, warphash::ClaimFirsts) \
+  WARPHASH_ENTRY(rank_firsts, warphash::RankFirsts)

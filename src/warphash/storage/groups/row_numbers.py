@@ -29,8 +29,8 @@ _KEYS_OF_8_CELLS = 5
 """Of cells for words: with fewer cells, more of them stay in the cache; with more, fewer words leave their line."""
 
 
-_BLOCK_ELEMENTS, _BLOCK_THREADS = 1 << 13, 1 << 10
-"""Fewest elements of a block of a GPU that spreads numbers: its own counts take as long. And its threads."""
+_ROUND_THREADS, _ROUND_TILE = 512, 8192
+"""Of a block of a GPU: its threads, and its elements (``kernels/groups/gpu/rounds.cuh``)."""
 
 _LONGEST_WORD = 8
 """Bytes of a word."""
@@ -42,11 +42,14 @@ class _Entries(NamedTuple):
     claim: str
     mark: str
     rank: str
-    spread: str
 
 
-_ROW_ENTRIES = _Entries("claim", "mark_firsts", "rank_firsts", "spread")
-_WORD_ENTRIES = {width: _Entries(f"claim_words{width}", "mark_words", "rank_words", "spread_words") for width in (4, 8)}
+_ROW_ENTRIES = _Entries("claim", "mark_firsts", "rank_firsts")
+_WORD_ENTRIES = {width: _Entries(f"claim_words{width}", "mark_words", "rank_words") for width in (4, 8)}
+_IN_ROUNDS = frozenset(
+    ("claim_words4", "claim_words8", "mark_firsts", "mark_words", "rank_words", "list_firsts", "number_all", "spread")
+)
+"""Kernels of a GPU that go through tiles, a block each."""
 
 
 class _Cells(NamedTuple):
@@ -124,26 +127,20 @@ def number(engine: Engine, batch: NumberBatch, stream: Any) -> int:
     launch("list_firsts", FirstsTable(), words)
     if not batch.places:
         return size
+    spread_from = cells.table
+    if isinstance(cells.table, WordCells):
+        held.append(engine.allocate(4 * cells.size, stream))
+        cells.table.numbers = held[-1].ptr
+        spread_from = FirstsTable(cells=held[-1].ptr)
     launch(entries.rank, cells.table, cells.size)
     if batch.counts:
         engine.fill(batch.counts, 0, 4 * size, stream)
     if way_back and numbers:
         batch.numbers, batch.number_bytes = way_back.numbers, 4
-    _spread(engine, batch, n, entries.spread, cells.table, stream)
+    launch("spread", spread_from, n)
     if way_back and numbers:
         way_back.restore(numbers, number_bytes, stream)
     return size
-
-
-def _spread(
-    engine: Engine, batch: NumberBatch, n: int, entry: str, table: FirstsTable | WordCells, stream: Any
-) -> None:
-    """Write the numbers of ``n`` elements, and count the elements of each key: on a GPU, block by block."""
-    if engine.lanes == 1:
-        return _launch(engine, batch, stream, entry, table, n)
-    batch.n = n
-    blocks = min(-(-n // _BLOCK_ELEMENTS), max(1, engine.lanes // _BLOCK_THREADS))
-    engine.program(GROUPS).run_blocks(entry, table, batch, blocks, stream)
 
 
 def _launch(
@@ -151,7 +148,11 @@ def _launch(
 ) -> None:
     """Run a kernel over ``n`` elements, cells or words of bits."""
     batch.n = n
-    engine.program(GROUPS).run(entry, table, batch, n, stream)
+    program = engine.program(GROUPS)
+    if engine.lanes == 1 or entry not in _IN_ROUNDS:
+        return program.run(entry, table, batch, n, stream)
+    most = max(1, engine.lanes // _ROUND_THREADS) if entry == "spread" else n  # each block has counts of its own
+    program.run_blocks(entry, table, batch, min(-(-n // _ROUND_TILE), most), stream)
 
 
 def _widen(engine: Engine, batch: NumberBatch, stream: Any) -> Buffer:

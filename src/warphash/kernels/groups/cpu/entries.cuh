@@ -18,8 +18,10 @@ using OverParts = OverChunks<PartBatch, Of4, Of8>;
 #undef WARPHASH_PLAIN_ENTRIES  // of rows/rows.cuh, of which the comparison of rows is taken
 #define WARPHASH_PLAIN_ENTRIES                                                                                      \
   WARPHASH_ROW_NUMBER_ENTRIES                                                                                       \
+  WARPHASH_ENTRY(mark_firsts, warphash::MarkFirsts<warphash::RowCells>)                                             \
   WARPHASH_ENTRY(list_firsts, warphash::ListFirsts)                                                                 \
-  WARPHASH_ENTRY(spread, warphash::SpreadNumbers<warphash::RowCells>)                                               \
+  WARPHASH_ENTRY(number_all, warphash::NumberAll)                                                                   \
+  WARPHASH_ENTRY(spread, warphash::SpreadNumbers)                                                                   \
   WARPHASH_TABLE_NUMBER_ENTRIES                                                                                     \
   WARPHASH_ENTRY(bounds, warphash::ColumnBounds)                                                                    \
   WARPHASH_ENTRY(pack, warphash::PackColumns)                                                                       \

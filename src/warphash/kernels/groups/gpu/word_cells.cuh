@@ -1,7 +1,8 @@
 // Dense numbers for the distinct words of a batch on a GPU: as groups/number.cuh, with cells that keep the words.
 //
 //   claim_words4, claim_words8  each element -> the cell of its key; the cell keeps the first element of the key
-//   mark_words, rank_words      as mark_firsts and rank_firsts
+//   mark_words                  as mark_firsts
+//   rank_words                  each cell -> the number of its key, in an array beside the cells, for spread
 //
 // Layout. `cell_count` cells to which words are hashed, in whole lines, and one more for the word ~0. All bytes are ones at first.
 //
@@ -10,7 +11,7 @@
 //         |   key   |   first   |   ones    |
 //         +---------+-----------+-----------+
 //   key    the word, zero-extended; ~0: vacant, or in the cell behind the others
-//   first  ~0, or an element of the key, at last its first one; behind rank_words the number of the key
+//   first  ~0, or an element of the key, at last its first one
 //
 // Protocol of claim_words:
 //   1. Probe from the cell that the hash of the word names: the four cells of its line of 64 bytes, then those of the
@@ -25,7 +26,7 @@
 // Why. A probe reads 16 bytes: the key, and the element that the key has by then. Cells with elements alone send each
 // probe to the row of that element: 100 M words of 10 M keys took 5.9 ms so, and 3.4 with these cells (H200).
 #pragma once
-#include "groups/number.cuh"
+#include "groups/gpu/rounds.cuh"
 
 namespace warphash {
 
@@ -46,8 +47,45 @@ struct InWordCells {
 };
 
 template <class Word>
-struct ClaimWords : Claims<WordCells> {
-  using State = Claims<WordCells>::State;
+struct ClaimWords : OverTilesOfRounds {
+  using Table = WordCells;
+  using Batch = NumberBatch;
+  static constexpr u32 kBlocks = 2, kAtOnce = 4;
+
+  WARPHASH_FN static void run(const WordCells& t, const NumberBatch& b) {
+    u32 claimed = 0;
+    for (u32 round = 0; round < kRoundTile; round += kAtOnce * kRoundThreads)
+      claimed += claim_some(t, b, block() * kRoundTile + round + thread_in_block());
+    claimed = warp_sum(claimed);
+    if (lane() == 0 && claimed)
+      atomic_add(&count_line(b, thread_in_grid() / kWarpLanes).changed, static_cast<u64>(claimed));
+  }
+
+ private:
+  // Cells claimed for the elements of a thread in some rounds.
+  WARPHASH_FN static u32 claim_some(const WordCells& t, const NumberBatch& b, u64 first) {
+    const auto has = [&](u32 k) { return first + k * kRoundThreads < b.n; };
+    Word key[kAtOnce];
+    Halves seen[kAtOnce];
+#pragma unroll
+    for (u32 k = 0; k < kAtOnce; ++k)
+      if (has(k)) key[k] = load_once(reinterpret_cast<const Word*>(b.keys) + first + k * kRoundThreads);
+#pragma unroll
+    for (u32 k = 0; k < kAtOnce; ++k)
+      if (has(k)) seen[k] = look(t, home_of(t, key[k]));
+    u32 claimed = 0;
+#pragma unroll
+    for (u32 k = 0; k < kAtOnce; ++k)
+      if (has(k)) claimed += claim_one(t, b, first + k * kRoundThreads, key[k], seen[k]);
+    return claimed;
+  }
+
+  WARPHASH_FN static u64 home_of(const WordCells& t, u64 key) {
+    return key == kVacantKey ? t.cell_count : multiply_high(hash_of_word(t, key), t.cell_count);
+  }
+  WARPHASH_FN static Halves look(const WordCells& t, u64 cell) {
+    return load_near(reinterpret_cast<const Halves*>(&InWordCells::at(t, cell)));
+  }
 
   // The cell as it was before it was claimed, if it was vacant.
   WARPHASH_FN static Halves claim(WordCell& cell, u64 key, u32 element) {
@@ -61,36 +99,42 @@ struct ClaimWords : Claims<WordCells> {
 #endif
   }
 
-  WARPHASH_FN static bool start(const WordCells& t, const NumberBatch& b, u64 i, State& s) {
-    const u64 key = load_once(reinterpret_cast<const Word*>(b.keys) + i);
+  // Whether the key of element i had no cell. `seen` is its home.
+  WARPHASH_FN static bool claim_one(const WordCells& t, const NumberBatch& b, u64 i, u64 key, Halves seen) {
     const u32 element = b.rows ? load_once(reinterpret_cast<const u32*>(b.rows) + i) : static_cast<u32>(i);
-    const u64 home = key == kVacantKey ? t.cell_count : multiply_high(hash_of_word(t, key), t.cell_count);
+    const u64 home = home_of(t, key);
     u64 line = home - home % kCellsOfLine;
     for (u32 probes = 0; probes < kMostProbes; ++probes) {
       const u64 cell = line + (home + probes) % kCellsOfLine;
+      if (probes) seen = look(t, cell);
       if ((probes + 1) % kCellsOfLine == 0) line = line + kCellsOfLine < t.cell_count ? line + kCellsOfLine : 0;
-      WordCell& at = InWordCells::at(t, cell);
-      Halves seen = load_near(reinterpret_cast<const Halves*>(&at));
-      s.claimed = false;
+      bool claimed = false;
       if (seen.low == kVacantKey && key != kVacantKey) {
-        seen = claim(at, key, element);
-        s.claimed = seen.low == kVacantKey;
+        seen = claim(InWordCells::at(t, cell), key, element);
+        claimed = seen.low == kVacantKey;
       }
-      if (!s.claimed && seen.low != key) continue;
-      if (!s.claimed && static_cast<u32>(seen.high) > element) atomic_min(&at.first, element);
+      if (!claimed && seen.low != key) continue;
+      if (!claimed && static_cast<u32>(seen.high) > element) atomic_min(&InWordCells::at(t, cell).first, element);
       if (b.places) place_of(b, i) = static_cast<u32>(cell);
-      return false;
+      return claimed;
     }
-    s.claimed = false;
     atomic_add(&report_of(b)->unplaced, 1ull);
+    return false;
+  }
+};
+
+struct RankWords : Straight<WordCells, NumberBatch> {
+  WARPHASH_FN static bool start(const WordCells& t, const NumberBatch& b, u64 cell, State&) {
+    const u32 first = InWordCells::first(t, cell);
+    if (first != kVacantCell) reinterpret_cast<u32*>(t.numbers)[cell] = number_of_first(b, first);
     return false;
   }
 };
 
 }  // namespace warphash
 
-#define WARPHASH_WORD_NUMBER_ENTRIES                                      \
-  WARPHASH_ENTRY(claim_words4, warphash::ClaimWords<warphash::u32>)       \
-  WARPHASH_ENTRY(claim_words8, warphash::ClaimWords<warphash::u64>)       \
-  WARPHASH_ENTRY(mark_words, warphash::MarkFirsts<warphash::InWordCells>) \
-  WARPHASH_ENTRY(rank_words, warphash::RankFirsts<warphash::InWordCells>)
+#define WARPHASH_WORD_NUMBER_ENTRIES                                                          \
+  WARPHASH_ENTRY(claim_words4, warphash::ClaimWords<warphash::u32>)                           \
+  WARPHASH_ENTRY(claim_words8, warphash::ClaimWords<warphash::u64>)                           \
+  WARPHASH_ENTRY(mark_words, warphash::InRounds<warphash::MarkFirsts<warphash::InWordCells>>) \
+  WARPHASH_ENTRY(rank_words, warphash::InRounds<warphash::RankWords>)
