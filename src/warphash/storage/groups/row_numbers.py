@@ -46,9 +46,7 @@ class _Entries(NamedTuple):
 
 _ROW_ENTRIES = _Entries("claim", "mark_firsts", "rank_firsts")
 _WORD_ENTRIES = {width: _Entries(f"claim_words{width}", "mark_words", "rank_words") for width in (4, 8)}
-_IN_ROUNDS = frozenset(
-    ("claim_words4", "claim_words8", "mark_firsts", "mark_words", "rank_words", "list_firsts", "number_all", "spread")
-)
+_IN_ROUNDS = frozenset(("mark_firsts", "mark_words", "rank_words", "list_firsts", "number_all", "spread"))
 """Kernels of a GPU that go through tiles, a block each."""
 
 

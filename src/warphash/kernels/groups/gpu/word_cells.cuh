@@ -47,45 +47,10 @@ struct InWordCells {
 };
 
 template <class Word>
-struct ClaimWords : OverTilesOfRounds {
-  using Table = WordCells;
-  using Batch = NumberBatch;
-  static constexpr u32 kBlocks = 2, kAtOnce = 4;
-
-  WARPHASH_FN static void run(const WordCells& t, const NumberBatch& b) {
-    u32 claimed = 0;
-    for (u32 round = 0; round < kRoundTile; round += kAtOnce * kRoundThreads)
-      claimed += claim_some(t, b, block() * kRoundTile + round + thread_in_block());
-    claimed = warp_sum(claimed);
-    if (lane() == 0 && claimed)
-      atomic_add(&count_line(b, thread_in_grid() / kWarpLanes).changed, static_cast<u64>(claimed));
-  }
-
- private:
-  // Cells claimed for the elements of a thread in some rounds.
-  WARPHASH_FN static u32 claim_some(const WordCells& t, const NumberBatch& b, u64 first) {
-    const auto has = [&](u32 k) { return first + k * kRoundThreads < b.n; };
-    Word key[kAtOnce];
-    Halves seen[kAtOnce];
-#pragma unroll
-    for (u32 k = 0; k < kAtOnce; ++k)
-      if (has(k)) key[k] = load_once(reinterpret_cast<const Word*>(b.keys) + first + k * kRoundThreads);
-#pragma unroll
-    for (u32 k = 0; k < kAtOnce; ++k)
-      if (has(k)) seen[k] = look(t, home_of(t, key[k]));
-    u32 claimed = 0;
-#pragma unroll
-    for (u32 k = 0; k < kAtOnce; ++k)
-      if (has(k)) claimed += claim_one(t, b, first + k * kRoundThreads, key[k], seen[k]);
-    return claimed;
-  }
-
-  WARPHASH_FN static u64 home_of(const WordCells& t, u64 key) {
-    return key == kVacantKey ? t.cell_count : multiply_high(hash_of_word(t, key), t.cell_count);
-  }
-  WARPHASH_FN static Halves look(const WordCells& t, u64 cell) {
-    return load_near(reinterpret_cast<const Halves*>(&InWordCells::at(t, cell)));
-  }
+struct ClaimWords : Straight<WordCells, NumberBatch> {
+  struct State {
+    bool claimed;
+  };
 
   // The cell as it was before it was claimed, if it was vacant.
   WARPHASH_FN static Halves claim(WordCell& cell, u64 key, u32 element) {
@@ -99,27 +64,36 @@ struct ClaimWords : OverTilesOfRounds {
 #endif
   }
 
-  // Whether the key of element i had no cell. `seen` is its home.
-  WARPHASH_FN static bool claim_one(const WordCells& t, const NumberBatch& b, u64 i, u64 key, Halves seen) {
+  WARPHASH_FN static bool start(const WordCells& t, const NumberBatch& b, u64 i, State& s) {
+    const u64 key = load_once(reinterpret_cast<const Word*>(b.keys) + i);
     const u32 element = b.rows ? load_once(reinterpret_cast<const u32*>(b.rows) + i) : static_cast<u32>(i);
-    const u64 home = home_of(t, key);
+    const u64 home = key == kVacantKey ? t.cell_count : multiply_high(hash_of_word(t, key), t.cell_count);
     u64 line = home - home % kCellsOfLine;
     for (u32 probes = 0; probes < kMostProbes; ++probes) {
       const u64 cell = line + (home + probes) % kCellsOfLine;
-      if (probes) seen = look(t, cell);
       if ((probes + 1) % kCellsOfLine == 0) line = line + kCellsOfLine < t.cell_count ? line + kCellsOfLine : 0;
-      bool claimed = false;
+      WordCell& at = InWordCells::at(t, cell);
+      Halves seen = load_near(reinterpret_cast<const Halves*>(&at));
+      s.claimed = false;
       if (seen.low == kVacantKey && key != kVacantKey) {
-        seen = claim(InWordCells::at(t, cell), key, element);
-        claimed = seen.low == kVacantKey;
+        seen = claim(at, key, element);
+        s.claimed = seen.low == kVacantKey;
       }
-      if (!claimed && seen.low != key) continue;
-      if (!claimed && static_cast<u32>(seen.high) > element) atomic_min(&InWordCells::at(t, cell).first, element);
+      if (!s.claimed && seen.low != key) continue;
+      if (!s.claimed && static_cast<u32>(seen.high) > element) atomic_min(&at.first, element);
       if (b.places) place_of(b, i) = static_cast<u32>(cell);
-      return claimed;
+      return false;
     }
+    s.claimed = false;
     atomic_add(&report_of(b)->unplaced, 1ull);
     return false;
+  }
+
+  // By warps: a sum over the block would make its warps wait for the longest probe.
+  WARPHASH_FN static void finish(const WordCells&, const NumberBatch& b, u64, State& s, bool live, Tally&) {
+    const u32 claimed = bit_count(ballot(live && s.claimed));
+    if (lane() == 0 && claimed)
+      atomic_add(&count_line(b, thread_in_grid() / kWarpLanes).changed, static_cast<u64>(claimed));
   }
 };
 
