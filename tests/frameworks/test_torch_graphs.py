@@ -190,12 +190,13 @@ def test_lookups_that_no_graph_can_repeat() -> None:
         (made("tiered", on_full="grow"), keys),
         (HashSet.from_arrays(narrow), narrow),
         (HashSet.from_arrays(rows), rows),
+        (MultiMap.from_arrays(keys, keys, on_full="raise"), keys),
     ):
         torch.cuda.synchronize()
         with pytest.raises(CaptureError), torch.cuda.graph(torch.cuda.CUDAGraph()):
             table.contains(asked)
         assert table.contains(asked).all()
-    pairs = MultiMap.from_arrays(keys, keys, on_full="raise")
+    pairs = MultiMap.from_arrays(keys, keys, design="slab", on_full="raise")
     assert len(pairs) == N
     graph, there = graph_of(pairs.contains, keys)
     graph.replay()
