@@ -23,6 +23,11 @@ using Tallied = u32;
 
 constexpr u32 kMostBlockThreads = 1024;
 constexpr u32 kWarpLanes = 32;
+#if defined(WARPHASH_NO_CAS128)
+constexpr bool kSwaps16Bytes = false;
+#else
+constexpr bool kSwaps16Bytes = true;
+#endif
 constexpr bool kPrefetches = false;  // a warp that waits lets others go on
 WARPHASH_FN void prefetch(const void*) {}
 constexpr u32 kAllLanes = 0xffffffffu;

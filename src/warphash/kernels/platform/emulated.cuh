@@ -24,6 +24,11 @@ using Tallied = u32;
 constexpr u32 kMostBlockThreads = emulation::kBlockLanes;
 constexpr u32 kWarpLanes = emulation::kWarpLanes;
 constexpr u64 kResidentLanes = emulation::kResidentBlocks * emulation::kBlockLanes;  // that run at once
+#if defined(WARPHASH_NO_CAS128)
+constexpr bool kSwaps16Bytes = false;
+#else
+constexpr bool kSwaps16Bytes = true;
+#endif
 constexpr bool kPrefetches = false;
 inline void prefetch(const void*) {}
 

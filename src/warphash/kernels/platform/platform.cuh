@@ -19,6 +19,7 @@
 //   WARPHASH_ASSERT(condition)              a rule of ours, which the emulation checks and nothing else evaluates
 //   WARPHASH_BLOCK_SHARED                   storage that a block shares
 //   Tallied                                 the word in which a thread counts what its elements did
+//   kSwaps16Bytes                           whether an atomic of the GPU swaps 16 bytes
 //   kPrefetches                             whether what a step asks for with `prefetch` is there by the next step
 //   malloc, free                            the platform's own heap for running threads
 #pragma once

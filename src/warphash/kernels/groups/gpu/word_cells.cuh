@@ -54,14 +54,12 @@ struct ClaimWords : Straight<WordCells, NumberBatch> {
 
   // The cell as it was before it was claimed, if it was vacant.
   WARPHASH_FN static Halves claim(WordCell& cell, u64 key, u32 element) {
-#if defined(WARPHASH_NO_CAS128)
+    if constexpr (kSwaps16Bytes)
+      return compare_exchange_halves(reinterpret_cast<Halves*>(&cell), {kVacantKey, ~0ull},
+                                     {key, 0xffffffffull << 32 | element});
     const u64 before = compare_exchange_word(&cell.key, kVacantKey, key);
     if (before == kVacantKey) atomic_min(&cell.first, element);
     return {before, ~0ull};
-#else
-    return compare_exchange_halves(reinterpret_cast<Halves*>(&cell), {kVacantKey, ~0ull},
-                                   {key, 0xffffffffull << 32 | element});
-#endif
   }
 
   WARPHASH_FN static bool start(const WordCells& t, const NumberBatch& b, u64 i, State& s) {
