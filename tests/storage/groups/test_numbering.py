@@ -13,7 +13,7 @@ import pytest
 import warphash
 from support.engines import one_of_each
 from support.refusals import refusing
-from warphash.runtime.abi import NumberBatch, WordCells
+from warphash.runtime.abi import NumberBatch
 from warphash.runtime.devices import engine_for
 from warphash.settings import ORDER_VARIABLE
 from warphash.storage.groups import row_numbers, word_numbers, word_parts
@@ -208,11 +208,11 @@ def test_words_move_if_their_cells_are_much_larger_than_the_cache(device: str, m
     monkeypatch.setattr(engine, "window_bytes", 64)
     for n, cell_bytes, expected in ((299, 1 << 20, False), (300, 1 << 20, True), (300, 1 << 9, False)):
         batch = NumberBatch(n=n, keys=keys.ptr, key_bytes=8)
-        assert (word_parts.moved(engine, batch, WordCells(salt=1), cell_bytes, None) is not None) == expected
+        assert (word_parts.moved(engine, batch, 1, cell_bytes, None) is not None) == expected
         assert (batch.keys != keys.ptr) == expected
     with refusing(engine, 1):
         batch = NumberBatch(n=300, keys=keys.ptr, key_bytes=8)
-        assert word_parts.moved(engine, batch, WordCells(salt=1), 1 << 20, None) is None
+        assert word_parts.moved(engine, batch, 1, 1 << 20, None) is None
 
 
 @pytest.mark.parametrize("device", ENGINES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warphash.storage.groups.row_numbers import cells_for
+from warphash.storage.groups.cells import row_cells_for, word_cells_for
 from warphash.storage.groups.ways import Way, chunks_of, expected_in_part, may_be_marks, sampled_words, way_of
 
 M = 1_000_000
@@ -47,7 +47,8 @@ def test_samples(n: int, sampled: int) -> None:
 
 def test_parts_and_cells() -> None:
     assert expected_in_part(1 << 20, 4) == 65_536 + 1_024
-    assert [cells_for(keys) for keys in (0, 128, 129, 1 << 20)] == [256, 256, 512, 1 << 21]
+    assert [row_cells_for(keys) for keys in (0, 128, 129, 1 << 20)] == [256, 256, 512, 1 << 21]
+    assert [word_cells_for(keys) for keys in (0, 160, 161, 1_000_000)] == [256, 256, 260, 1_600_000]
 
 
 @pytest.mark.parametrize(

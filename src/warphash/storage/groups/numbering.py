@@ -2,7 +2,7 @@
 
 The numbers are those of a sequential walk, on every engine and for any number of threads. No table is left behind.
 A CPU numbers keys of up to 8 bytes in chunks and parts (`word_numbers`). Wider keys, and all keys of a GPU, go to cells
-that keep the first element of each key (`row_numbers`).
+that keep the first element of each key (`row_numbers`; `cells` has those of words and of rows).
 """
 
 from __future__ import annotations

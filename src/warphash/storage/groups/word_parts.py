@@ -31,33 +31,41 @@ class MovedWords:
     numbers
         Address of uint32[n] for the numbers in the order of the parts. Until these are written, `NumberBatch.rows` is
         there.
+    out, number_bytes
+        Where they go in the order of the elements; 0 if numbers are not asked for.
     """
 
     numbers: int
+    out: int
+    number_bytes: int
     _engine: Engine
     _batch: LookupPartitionBatch
     _table: WordCells
     _key_bytes: int
     _memory: Buffer
 
-    def restore(self, out: int, number_bytes: int, stream: Any) -> None:
-        """Bring the numbers to the order of the elements, as integers of 4 or 8 bytes at an address."""
-        self._batch.values, self._batch.out_values = self.numbers, out
-        entry = f"restore_numbers{self._key_bytes}{number_bytes}"
-        _over_tiles(self._engine, entry, self._table, self._batch, self._key_bytes, stream)
+    def catch(self, batch: NumberBatch) -> None:
+        """Have numbers written in the order of the parts, if they are asked for. Rows are of no use then."""
+        if self.out:
+            batch.numbers, batch.number_bytes = self.numbers, 4
+
+    def restore(self, stream: Any) -> None:
+        """Bring the numbers to the order of the elements, if they are asked for."""
+        if self.out:
+            self._batch.values, self._batch.out_values = self.numbers, self.out
+            entry = f"restore_numbers{self._key_bytes}{self.number_bytes}"
+            _over_tiles(self._engine, entry, self._table, self._batch, self._key_bytes, stream)
 
 
-def moved(engine: Engine, batch: NumberBatch, table: WordCells, cell_bytes: int, stream: Any) -> MovedWords | None:
+def moved(engine: Engine, batch: NumberBatch, salt: int, cell_bytes: int, stream: Any) -> MovedWords | None:
     """Replace the words of a batch by copies in the order of the parts of their cells.
 
     None, and the batch as it was, where that would not help, or where there is no memory for it.
 
     Parameters
     ----------
-    table
-        Its salt says which part a word belongs to.
-    cell_bytes
-        Of all cells.
+    salt, cell_bytes
+        Of the cells to come.
     """
     n, width, order = batch.n, batch.key_bytes, batch_order()
     if order == "given" or (
@@ -73,6 +81,7 @@ def moved(engine: Engine, batch: NumberBatch, table: WordCells, cell_bytes: int,
         return None
     copies, rows, places, runs, sizes = (memory.ptr + at for at in starts)
     engine.fill(sizes, 0, 16 * _PARTS, stream)
+    table = WordCells(salt=salt)
     moving = LookupPartitionBatch(n=n, keys=batch.keys, out_keys=copies, out_rows=rows)
     moving.part_sizes, moving.parts, moving.part_shift = sizes, _PARTS, _HASH_BITS - _PART_BITS
     if returns:
@@ -80,7 +89,7 @@ def moved(engine: Engine, batch: NumberBatch, table: WordCells, cell_bytes: int,
     _over_tiles(engine, "count_words" + str(width), table, PartitionBatch.from_buffer_copy(moving), width, stream)
     _over_tiles(engine, "move_words" + str(width), table, moving, width, stream)
     batch.keys, batch.rows = copies, rows
-    return MovedWords(rows, engine, moving, table, width, memory)
+    return MovedWords(rows, batch.numbers, batch.number_bytes, engine, moving, table, width, memory)
 
 
 def _over_tiles(engine: Engine, entry: str, table: WordCells, batch: PartitionBatch, width: int, stream: Any) -> None:
