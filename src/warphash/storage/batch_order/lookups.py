@@ -14,7 +14,7 @@ from ...runtime.engine import Buffer, KernelSpec
 from ...runtime.source import partition
 from ...settings import batch_order
 from ..scratch import starts_of
-from .ordering import TILE_BYTES, TILE_THREADS
+from .ordering import tile_threads, tiles_of
 from .parts import FEWEST_CACHED_PARTS, cached_parts_of, lookup_parts_of
 
 __all__ = ["FEWEST_PARTITIONED", "PartitionedKeys", "has_parts", "partition_keys", "parts_for"]
@@ -106,7 +106,7 @@ def partition_keys(
     if engine.is_captured(stream):
         return None
     count, shift = parts
-    tiles = -(-n * width // TILE_BYTES)
+    tiles = tiles_of(n, width)
     answered = 0 if out else n  # here, before the answers go back to the caller's order
     *starts, end = starts_of((answered * width, answered, 2 * n, 8 * count * tiles, 16 * count))
     try:
@@ -126,6 +126,5 @@ def partition_keys(
 def _launch(array: Any, entry: str, batch: PartitionBatch, stream: Any) -> None:
     """Launch a kernel for keys of the array's width: whole tiles."""
     width = array.spec.word_bytes
-    threads = -(-int(batch.n) * width // TILE_BYTES) * TILE_THREADS
     program = array.engine.program(partition(array.spec.layout.lookup_partition))
-    program.run(f"{entry}{width}", array.table, batch, threads, stream)
+    program.run(f"{entry}{width}", array.table, batch, tile_threads(batch.n, width), stream)

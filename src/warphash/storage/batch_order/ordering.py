@@ -15,10 +15,20 @@ from ...settings import batch_order
 from ..batch import Batch
 from .parts import cached_parts_of, parts_of
 
-__all__ = ["TILE_BYTES", "TILE_THREADS", "Copies", "in_parts", "parts_for"]
+__all__ = ["TILE_BYTES", "TILE_THREADS", "Copies", "in_parts", "parts_for", "tile_threads", "tiles_of"]
 
 TILE_THREADS, TILE_BYTES = 256, 16 << 10
 """Of a block of these kernels: its threads, and its keys."""
+
+
+def tiles_of(n: int, key_bytes: int) -> int:
+    """Tiles of a batch of so many keys."""
+    return -(-n * key_bytes // TILE_BYTES)
+
+
+def tile_threads(n: int, key_bytes: int) -> int:
+    """Threads of whole blocks, with a tile for each."""
+    return tiles_of(n, key_bytes) * TILE_THREADS
 
 
 @dataclass(frozen=True)
@@ -102,7 +112,7 @@ def in_parts(store: Any, given: Batch) -> Copies | None:
     copies = Copies(engine, given, copied, memory, np.dtype(f"u{spec.word_bytes}"))
     batch = PartitionBatch(n=n, keys=given.keys, values=given.values, out_keys=copied.keys, out_values=copied.values)
     batch.part_sizes, batch.parts, batch.part_shift = counts.ptr, count, shift
-    threads = -(-nbytes // TILE_BYTES) * TILE_THREADS
+    threads = tile_threads(n, spec.word_bytes)
     program = engine.program(partition(spec.layout.partition))
     for entry in ("count_parts", "partition"):
         program.run(f"{entry}{spec.word_bytes}", store.table, batch, threads, stream)

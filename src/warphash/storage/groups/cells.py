@@ -11,10 +11,7 @@ from typing import Any, NamedTuple
 from ...runtime.abi import FirstsTable, WordCells
 from ...runtime.engine import Buffer, Engine
 
-__all__ = ["LONGEST_WORD", "ROW_CELLS", "WORD_CELLS", "Cells", "Kind", "row_cells_for", "word_cells_for"]
-
-LONGEST_WORD = 8
-"""Bytes of a word."""
+__all__ = ["ROW_CELLS", "WORD_CELLS", "Cells", "Kind", "row_cells_for", "word_cells_for"]
 
 _FEWEST_CELLS = 1 << 8
 _CELLS_OF_KEY = 2

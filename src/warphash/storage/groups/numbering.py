@@ -13,10 +13,9 @@ from ...runtime.abi import NumberBatch
 from ...runtime.engine import Buffer, Engine
 from . import row_numbers, word_numbers
 from .word_numbers import GroupRows
+from .words import LONGEST_WORD
 
 __all__ = ["Numbered", "number"]
-
-_WORD_BYTES = 8
 
 
 class Numbered(NamedTuple):
@@ -87,7 +86,7 @@ def number(
         firsts=firsts.ptr,
         counts=0 if counted is None else counted.ptr,
     )
-    if engine.lanes > 1 or width > _WORD_BYTES:
+    if engine.lanes > 1 or width > LONGEST_WORD:
         return Numbered(row_numbers.number(engine, batch, stream), firsts, counted)
     size, group_rows = word_numbers.number(engine, batch)
     return Numbered(size, firsts, counted, group_rows if grouped else None)

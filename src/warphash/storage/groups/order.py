@@ -45,8 +45,7 @@ def ordered(engine: Engine, numbers: int, n: int, end: int, stream: Any) -> Buff
     end
         All numbers are less.
     """
-    order = _order_on_cpu if engine.lanes == 1 else _order_on_gpu
-    return order(engine, numbers, n, end, None, stream)
+    return _order(engine, numbers, n, end, None, stream)
 
 
 def ordered_rows(
@@ -55,9 +54,13 @@ def ordered_rows(
     """Bring rows of 4 or 8 bytes to ``out_rows`` in the order of their elements' numbers; False for another width."""
     if row_bytes not in (4, 8):
         return False
-    order = _order_on_cpu if engine.lanes == 1 else _order_on_gpu
-    order(engine, numbers, n, end, _Rows(rows, row_bytes, out_rows), stream)
+    _order(engine, numbers, n, end, _Rows(rows, row_bytes, out_rows), stream)
     return True
+
+
+def _order(engine: Engine, numbers: int, n: int, end: int, rows: _Rows | None, stream: Any) -> Buffer:
+    on = _order_on_cpu if engine.lanes == 1 else _order_on_gpu
+    return on(engine, numbers, n, end, rows, stream)
 
 
 def _digits(end: int, passes: int) -> tuple[int, ...]:

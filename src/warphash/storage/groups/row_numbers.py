@@ -6,14 +6,15 @@ import random
 from functools import partial
 from typing import Any
 
-from ...runtime.abi import FirstsTable, NumberBatch, StoredRows, WordBatch, WordCells
-from ...runtime.engine import Buffer, Engine
-from ...runtime.source import GROUPS, ROWS
+from ...runtime.abi import FirstsTable, NumberBatch, WordCells
+from ...runtime.engine import Engine
+from ...runtime.source import GROUPS
 from ..estimate import FEWEST_SKETCHED, estimate_distinct
 from ..scratch import ReportBuffer
 from ..selection import starts_of_bits
-from .cells import LONGEST_WORD, ROW_CELLS, WORD_CELLS, Cells, Kind
+from .cells import ROW_CELLS, WORD_CELLS, Cells, Kind
 from .word_parts import moved
+from .words import LONGEST_WORD, widen
 
 __all__ = ["number"]
 
@@ -29,7 +30,7 @@ def number(engine: Engine, batch: NumberBatch, stream: Any) -> int:
     n: int = batch.n
     kind, widened = ROW_CELLS, None
     if engine.lanes > 1 and batch.key_bytes <= LONGEST_WORD:
-        widened = None if batch.key_bytes in WORD_CELLS else _widen(engine, batch, stream)
+        widened = widen(engine, batch, stream)
         kind = WORD_CELLS[batch.key_bytes]
     few = n <= FEWEST_SKETCHED
     keys = n if few else estimate_distinct(engine, batch.keys, batch.key_bytes, n, stream)
@@ -100,13 +101,3 @@ def _launch(
         return program.run(entry, table, batch, n, stream)
     most = max(1, engine.lanes // _ROUND_THREADS) if entry == "spread" else n  # each block has counts of its own
     program.run_blocks(entry, table, batch, min(-(-n // _ROUND_TILE), most), stream)
-
-
-def _widen(engine: Engine, batch: NumberBatch, stream: Any) -> Buffer:
-    """Replace the keys of a batch by words of 4 or 8 bytes, whose memory is returned."""
-    word_bytes = 4 if batch.key_bytes <= 4 else LONGEST_WORD
-    words = engine.allocate(word_bytes * batch.n, stream)
-    widened = WordBatch(n=batch.n, rows=batch.keys, row_bytes=batch.key_bytes, words=words.ptr, word_bytes=word_bytes)
-    engine.program(ROWS).run("widen", StoredRows(), widened, batch.n, stream)
-    batch.keys, batch.key_bytes = words.ptr, word_bytes
-    return words

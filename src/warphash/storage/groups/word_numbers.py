@@ -15,16 +15,15 @@ from ...runtime.abi import (
     GroupBatch,
     NumberBatch,
     PartBatch,
-    StoredRows,
-    WordBatch,
 )
 from ...runtime.engine import Buffer, Engine
-from ...runtime.source import GROUPS, ROWS
+from ...runtime.source import GROUPS
 from ...settings import get_num_threads
 from ..batch_order.sample import sample_rows
 from ..estimate import distinct_of_sample
 from .spans import Span, cut, small_span
 from .ways import FEWEST_SAMPLED, Way, expected_in_part, may_be_places, sampled_words, way_of
+from .words import widen
 
 __all__ = ["GroupRows", "number"]
 
@@ -59,7 +58,8 @@ class _Numbering:
         self._batch = batch = PartBatch()
         ctypes.memmove(ctypes.addressof(batch), ctypes.addressof(given), ctypes.sizeof(NumberBatch))
         self._span: Span | None = None  # of the keys, if it is small
-        self._widen()
+        if words := widen(engine, batch, None):
+            self._held.append(words)
         self._width = given.key_bytes if given.key_bytes <= 2 else batch.key_bytes
         batch.report = self._memory(8 * REPORT_WORDS)
         self._given_up = ctypes.c_uint64.from_address(batch.report + UNPLACED_ELEMENTS)
@@ -81,17 +81,6 @@ class _Numbering:
         return size, partial(self._group_rows, chunks) if batch.counts else None
 
     # ---- what the batch is like
-    def _widen(self) -> None:
-        """Make words of 4 or 8 bytes of keys of another width."""
-        batch, width = self._batch, self._batch.key_bytes
-        word_bytes = 4 if width <= 4 else 8
-        if width == word_bytes:
-            return
-        words = self._memory(word_bytes * self._n)
-        widened = WordBatch(n=self._n, rows=batch.keys, row_bytes=width, words=words, word_bytes=word_bytes)
-        self._engine.program(ROWS).run("widen", StoredRows(), widened, self._n, None)
-        batch.keys, batch.key_bytes = words, word_bytes
-
     def _way(self) -> Way:
         """How to number the words. Notes the span of the keys if it is small."""
         n, threads = self._n, get_num_threads()

@@ -10,7 +10,7 @@ from ...runtime.engine import Buffer, Engine
 from ...runtime.source import GROUPS
 from ...settings import batch_order
 from ..batch_order.lookups import FEWEST_PARTITIONED
-from ..batch_order.ordering import TILE_BYTES, TILE_THREADS
+from ..batch_order.ordering import tile_threads, tiles_of
 from ..scratch import starts_of
 
 __all__ = ["MovedWords", "moved"]
@@ -45,7 +45,7 @@ class MovedWords:
     _memory: Buffer
 
     def catch(self, batch: NumberBatch) -> None:
-        """Have numbers written in the order of the parts, if they are asked for. Rows are of no use then."""
+        """Make `spread` write the numbers in the order of the parts, if they are asked for: over the rows."""
         if self.out:
             batch.numbers, batch.number_bytes = self.numbers, 4
 
@@ -73,7 +73,7 @@ def moved(engine: Engine, batch: NumberBatch, salt: int, cell_bytes: int, stream
     ):
         return None
     returns = bool(batch.numbers)
-    tiles = -(-n * width // TILE_BYTES)
+    tiles = tiles_of(n, width)
     *starts, end = starts_of((width * n, 4 * n, 2 * n * returns, 8 * _PARTS * tiles * returns, 16 * _PARTS))
     try:
         memory = engine.allocate(end, stream)
@@ -94,5 +94,4 @@ def moved(engine: Engine, batch: NumberBatch, salt: int, cell_bytes: int, stream
 
 def _over_tiles(engine: Engine, entry: str, table: WordCells, batch: PartitionBatch, width: int, stream: Any) -> None:
     """Launch a kernel over whole tiles of words of so many bytes."""
-    threads = -(-int(batch.n) * width // TILE_BYTES) * TILE_THREADS
-    engine.program(GROUPS).run(entry, table, batch, threads, stream)
+    engine.program(GROUPS).run(entry, table, batch, tile_threads(batch.n, width), stream)

@@ -4,7 +4,8 @@
 //   mark_words                  as mark_firsts
 //   rank_words                  each cell -> the number of its key, in an array beside the cells, for spread
 //
-// Layout. `cell_count` cells to which words are hashed, in whole lines, and one more for the word ~0. All bytes are ones at first.
+// Layout. `cell_count` cells to which words are hashed, in whole lines, and one more for the word ~0. At first all bytes
+// are ones.
 //
 //   byte  0         8           12          16
 //         +---------+-----------+-----------+
