@@ -316,7 +316,6 @@ class WideRows:
         return found
 
     def copy(self, stream: Any) -> WideRows:
-        """As `Rows.copy`."""
         state = self._state
         store = state.store.copy(stream)
         twin = WideRows(store, self.key_bytes, self.value_bytes, ranked=self._rank_bytes > 0)

@@ -220,7 +220,6 @@ class WordRows:
         return found
 
     def copy(self, stream: Any) -> WordRows:
-        """As `Rows.copy`."""
         return WordRows(self.store.copy(stream), self.key_bytes, self.value_bytes, self._multi)
 
     def clear(self, stream: Any) -> None:

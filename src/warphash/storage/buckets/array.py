@@ -58,7 +58,7 @@ class Saved(NamedTuple):
 
 
 class BucketArray:
-    """Buckets with slots for at least ``slots`` pairs, rounded up to whole buckets.
+    """The `SlotArray` of buckets with slots for at least ``slots`` pairs, rounded up to whole buckets.
 
     Parameters
     ----------
@@ -71,10 +71,6 @@ class BucketArray:
     ----------
     buckets, slots
         Those that keys are hashed to. The reserved bucket behind them has slots of its own.
-    cleared
-        Whether the slots hold what they should.
-    table
-        What kernels are given.
     """
 
     batch_type, find_fields = BucketBatch, NO_FIELDS
@@ -209,20 +205,7 @@ class BucketArray:
         listed: Listed | None = None,
         past_first: bool = False,
     ) -> Outcome:
-        """Add the keys that are absent; apply the batch's operation to the values of the others. Waits.
-
-        Parameters
-        ----------
-        listed
-            Elements to take part; all of them if None.
-        past_first
-            As of `Listed`, of all elements of the batch.
-
-        Raises
-        ------
-        MemoryError
-            Before a kernel is launched.
-        """
+        """As `SlotArray.update`; ``past_first`` is as of `Listed`, of all elements of the batch."""
         if listed is not None and not listed.n:
             return Outcome(0, 0, 0, 0)
         walked, unique, stream = listed.n if listed else given.n, given.unique, given.stream

@@ -104,22 +104,7 @@ def more_programs(spec: KernelSpec, parameters: Mapping[str, Any]) -> Iterator[K
 
 
 class ChainSlots:
-    """Chains, how many keys they hold, and how they may change.
-
-    Parameters
-    ----------
-    array
-        Empty.
-    options
-        What the store may do.
-
-    Attributes
-    ----------
-    rebuilds
-        How often all pairs were moved into new chains.
-    resizes, peak_nbytes
-        None: the store resizes as a whole.
-    """
+    """The `Slots` of chains, how many keys these hold, and how they may change. It resizes as a whole."""
 
     resizes: int | None = None
     peak_nbytes: int | None = None
@@ -138,12 +123,10 @@ class ChainSlots:
         self._plan_upkeep()
 
     def sibling(self, keys: int, stream: Any = None) -> ChainSlots:
-        """As `Slots.sibling`."""
         array = self.array.sibling(self._slots_for(keys), self.array.seed + 1, keys, stream)
         return ChainSlots(array, self._options)
 
     def copy(self, stream: Any = None) -> ChainSlots:
-        """As `Slots.copy`."""
         self.finish(stream)
         twin = ChainSlots(self.array.copy(stream), self._options)
         twin.state = _State(twin.array, self._read()._replace(probes=0, inserted=0))
@@ -158,7 +141,6 @@ class ChainSlots:
 
     @property
     def size(self) -> int:
-        """Keys held."""
         return self._counts().size
 
     @property
@@ -183,7 +165,6 @@ class ChainSlots:
 
     @property
     def probes(self) -> int:
-        """Buckets read by updates that counted them."""
         return self._counts().probes
 
     @probes.setter
@@ -193,7 +174,6 @@ class ChainSlots:
 
     @property
     def inserted(self) -> int:
-        """Keys that updates added."""
         return self._counts().inserted
 
     @inserted.setter
@@ -203,7 +183,6 @@ class ChainSlots:
 
     @property
     def insert_probes(self) -> float | None:
-        """As `Slots.insert_probes`."""
         counts = self._counts()
         return counts.probes / counts.inserted if self.counts_probes and counts.inserted else None
 
@@ -213,11 +192,9 @@ class ChainSlots:
 
     @property
     def pending(self) -> bool:
-        """As `Slots.pending`."""
         return self.recovery.step is not None or self.array.ledger.is_open
 
     def finish(self, stream: Any = None) -> None:
-        """As `Slots.finish`."""
         self.recovery.run(self.engine, stream)
         if self.array.ledger.is_open:
             self.array.ledger.read(stream)
@@ -239,7 +216,6 @@ class ChainSlots:
         return self.array.scan(room, out_keys, out_values, stream)
 
     def broken_buckets(self, stream: Any = None) -> int:
-        """As `Slots.broken_buckets`."""
         return self.array.broken_buckets(stream)
 
     # ---- batches
@@ -397,7 +373,6 @@ class ChainSlots:
                 raise TableFull(str(error), unplaced) from error
 
     def clear(self, stream: Any = None) -> None:
-        """As `Slots.clear`."""
         self.recovery.run(self.engine, stream)
         before = _Counts()
         if self.counts_probes:
@@ -505,7 +480,6 @@ class ChainSlots:
         return policies.slots_for(max(1, keys), self.load_factor) if array.parameters["rebucket"] else array.slots
 
     def rebuild(self, keys: int, stream: Any = None) -> None:
-        """As `Slots.rebuild`."""
         self.finish(stream)
         keys = max(keys, self.size)
         self._replace(self._slots_for(keys), keys, Cause.ASKED, stream)

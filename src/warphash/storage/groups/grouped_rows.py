@@ -176,7 +176,6 @@ class GroupedRows:
         del absent  # not before the launch
 
     def present(self, keys: int, n: int, flags: int, stream: Any) -> None:
-        """As `Rows.present`."""
         self.find(keys, n, 0, flags, b"\0", stream)
 
     def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None:
@@ -379,7 +378,6 @@ class GroupedRows:
 
     # ---- all pairs
     def clear(self, stream: Any) -> None:
-        """As `Rows.clear`."""
         self._begin(stream)
         self.recovery.step = resting(GroupedRows._clear, self)
         self._clear(stream)
@@ -434,7 +432,6 @@ class GroupedRows:
                 self.rebuild(self._capacity, stream)
 
     def copy(self, stream: Any) -> GroupedRows:
-        """As `Rows.copy`."""
         self.store.finish(stream)
         widths = self.key_bytes, self.value_bytes
         twin = GroupedRows(self.engine, self._make_index, *widths, 0, grows=self._grows)

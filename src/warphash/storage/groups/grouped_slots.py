@@ -32,13 +32,7 @@ class _Pairs(Protocol):
 
 
 class GroupedSlots:
-    """The part of `slots.Slots` that a table asks for. A slot is room for a value.
-
-    Attributes
-    ----------
-    resizes, peak_nbytes
-        None: the table resizes as a whole.
-    """
+    """The part of `slots.Slots` that a table asks for. A slot is room for a value. The table resizes as a whole."""
 
     resizes: int | None = None
     peak_nbytes: int | None = None
@@ -84,7 +78,6 @@ class GroupedSlots:
         return self._rows.recovery.step is not None or self._keys.pending
 
     def finish(self, stream: Any = None) -> None:
-        """As `Slots.finish`."""
         self._rows.recovery.run(self.engine, stream)
         self._keys.finish(stream)
 

@@ -140,7 +140,7 @@ def geometry_for(slots: int, layout: Quotients, key_bytes: int, value_bytes: int
 
 
 class QuotientArray:
-    """Lines with at least ``slots`` slots between them, without pairs.
+    """The `SlotArray` of lines with at least ``slots`` slots between them, without pairs.
 
     Parameters
     ----------
@@ -153,10 +153,6 @@ class QuotientArray:
     ----------
     buckets, ranges, slots
         Lines; ranges of lines; slots of all lines.
-    cleared
-        Whether the lines hold what they should.
-    table
-        What kernels are given.
     """
 
     batch_type, find_fields = QuotientBatch, NO_FIELDS
@@ -284,20 +280,7 @@ class QuotientArray:
 
     # ---- operations that change pairs
     def update(self, given: Batch, *, count_probes: bool = False, listed: Listed | None = None) -> Outcome:
-        """Add the keys that are absent; apply the batch's operation to the values of the others. Waits.
-
-        An array without pairs is built. If the keys are unique, the build compares no keys.
-
-        Parameters
-        ----------
-        listed
-            Elements to take part; all of them if None.
-
-        Raises
-        ------
-        MemoryError
-            Before a kernel is launched.
-        """
+        """As `SlotArray.update`. An array without pairs is built; if the keys are unique, without comparing keys."""
         walked = listed.n if listed else given.n
         way = route.way_of_update(self._facts, walked, is_blank=self._is_blank)
         if way is Way.FEW:

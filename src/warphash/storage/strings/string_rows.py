@@ -185,7 +185,6 @@ class StringRows:
         self.collect(stream)
 
     def copy(self, stream: Any) -> StringRows:
-        """As `Rows.copy`."""
         numbers, n = self._live(stream)
         strings = self.strings.copy(numbers.ptr, n)
         return StringRows(strings, self.inner.copy(stream), self.value_bytes, drops_nulls=self.drops_nulls)

@@ -151,26 +151,7 @@ def more_programs(spec: KernelSpec, parameters: Mapping[str, Any]) -> Iterator[K
 
 
 class SubtableSlots:
-    """Subtables, and how they may change.
-
-    Parameters
-    ----------
-    array
-        Empty.
-    options
-        What the store may do.
-
-    Attributes
-    ----------
-    size
-        Keys held, those of displaced pairs included.
-    rebuilds
-        How often all pairs were moved into new subtables.
-    resizes
-        How often a subtable was made larger or smaller.
-    probes, inserted
-        Buckets read by updates that counted them, and the keys these updates added.
-    """
+    """The `Slots` of subtables, and how these may change. ``size`` counts displaced pairs, too."""
 
     def __init__(self, array: SubtableArray, options: StoreOptions) -> None:
         self.state = _State(array, False)
@@ -218,16 +199,13 @@ class SubtableSlots:
         return self.probes / self.inserted if self.counts_probes and self.inserted else None
 
     def memory_use(self) -> MemoryUse:
-        """As `Slots.memory_use`."""
         return self.array.memory_use()
 
     def sibling(self, keys: int, stream: Any = None) -> SubtableSlots:
-        """As `Slots.sibling`."""
         array = self.array.sibling(self._sizes_for(self._slots_for(keys)), self.array.seed + 1, stream)
         return SubtableSlots(array, self._options)
 
     def copy(self, stream: Any = None) -> SubtableSlots:
-        """As `Slots.copy`."""
         self.finish(stream)
         other = SubtableSlots(self.array.copy(stream), self._options)
         other.state = _State(other.array, self.state.vouched)
@@ -330,16 +308,13 @@ class SubtableSlots:
 
     # ---- lookups
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
-        """As `Slots.scan`."""
         return self.array.scan(room, out_keys, out_values, stream)
 
     def broken_buckets(self, stream: Any = None) -> int:
-        """As `Slots.broken_buckets`."""
         return self.array.broken_buckets(stream)
 
     # ---- updates
     def update(self, batch: Batch) -> None:
-        """As `Slots.update`."""
         n, unique, stream = batch.n, batch.unique, batch.stream
         if n == 0:
             return
@@ -404,7 +379,6 @@ class SubtableSlots:
         return fullest_load(current.table, current.sizes, self.spec.slots_per_bucket, self.size + n) <= most
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
-        """As `Slots.erase`."""
         if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
             return
         self._finish_before_update(stream)
@@ -422,7 +396,6 @@ class SubtableSlots:
         self._withdraw_recovery()
 
     def clear(self, stream: Any = None) -> None:
-        """As `Slots.clear`."""
         self.recovery.step = self._forget_all
         self._forget_all(stream)
         self._withdraw_recovery()

@@ -80,7 +80,7 @@ class Saved(NamedTuple):
 
 
 class TicketArray:
-    """A prime number of slots, at least ``slots``, with a ticket each. All slots are free when it is made.
+    """The `SlotArray` of a prime number of slots, at least ``slots``, with a ticket each. All are free when it is made.
 
     If its memory is a file that holds a table, the array is what the file holds.
 
@@ -97,8 +97,6 @@ class TicketArray:
     ----------
     slots
         Slots, each of one pair.
-    table
-        What kernels are given.
     program
         The kernels of all operations but inserts.
     """
@@ -392,20 +390,13 @@ class TicketArray:
         count_probes: bool = False,
         listed: Listed | None = None,
     ) -> Outcome:
-        """Add the keys that are absent; apply the batch's operation to the values of the others. Waits.
+        """As `SlotArray.update`.
 
         Parameters
         ----------
         size, new_share
             Keys in the table, and how many of the elements are likely to bring new ones. A batch that crosses the
             threshold of `Lanes` has launches for each side of it.
-        listed
-            Elements to take part; all of them if None.
-
-        Raises
-        ------
-        MemoryError
-            Before a kernel is launched.
         """
         self.check_process()
         self._close_access()

@@ -216,7 +216,6 @@ class TieredRows:
             self._tiers.home.storage.rebuild(keys, None)
 
     def copy(self, stream: Any) -> TieredRows:
-        """As `Rows.copy`."""
         tiers, engine = self._tiers, self._tiers.engine
         widths = tiers.key_bytes, tiers.value_bytes
         home = Home(engine, tiers.home.storage.copy(None), *widths)

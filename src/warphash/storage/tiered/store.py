@@ -70,7 +70,6 @@ class TieredSlots:
         return self.recovery.step is not None or self._home.pending or tiers.cache.storage.store.pending
 
     def finish(self, stream: Any = None) -> None:
-        """As `Slots.finish`."""
         self._tiers.recovery.run(self.engine, stream)
         self._tiers.finish(stream)
 

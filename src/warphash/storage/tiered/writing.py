@@ -94,7 +94,6 @@ class WriteThrough:
     is_written_back = True
 
     def update(self, tiers: Tiers, batch: Batch) -> None:
-        """As `Writing.update`."""
         cache, n, stream = tiers.cache, batch.n, batch.stream
         changes = cache.size > 0 and batch.op != Op.KEEP and tiers.value_bytes > 0
         own = tiers.engine.allocate(max(1, n * tiers.value_bytes), stream) if changes and not batch.held else None
@@ -120,7 +119,6 @@ class WriteThrough:
         """As `Writing.forget`."""
 
     def copy(self, engine: Engine, stream: Any) -> WriteThrough:
-        """As `Writing.copy`."""
         return WriteThrough()
 
 
@@ -143,7 +141,6 @@ class WriteBack:
         return self._log is None
 
     def update(self, tiers: Tiers, batch: Batch) -> None:
-        """As `Writing.update`."""
         cache, home, stream = tiers.cache, tiers.home, batch.stream
         if cache.size == 0:
             with tiers.changing(tiers.finish):
@@ -205,11 +202,9 @@ class WriteBack:
         self._log = None
 
     def forget(self) -> None:
-        """As `Writing.forget`."""
         self._log = None
 
     def copy(self, engine: Engine, stream: Any) -> WriteBack:
-        """As `Writing.copy`."""
         twin = WriteBack(self._log_keys)
         if self._log is not None:
             log, n = self._log

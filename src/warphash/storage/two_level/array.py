@@ -71,7 +71,7 @@ class Saved(NamedTuple):
 
 
 class TwoLevelArray:
-    """Buckets with at least ``slots`` slots between them, each in a range of its own.
+    """The `SlotArray` of buckets with at least ``slots`` slots between them, each in a range of its own.
 
     Parameters
     ----------
@@ -84,12 +84,8 @@ class TwoLevelArray:
     ----------
     buckets, slots
         Of the first level; and the slots of all their ranges.
-    cleared
-        Whether the slots hold what they should.
     samples
         Of the batches that the array may be built from.
-    table
-        What kernels are given.
     """
 
     batch_type, find_fields = TwoLevelBatch, NO_FIELDS
@@ -241,18 +237,6 @@ class TwoLevelArray:
         return False
 
     def update(self, given: Batch, *, count_probes: bool = False, listed: Listed | None = None) -> Outcome:
-        """Add the keys that are absent; apply the batch's operation to the values of the others. Waits.
-
-        Parameters
-        ----------
-        listed
-            Elements to take part; all of them if None.
-
-        Raises
-        ------
-        MemoryError
-            Before a kernel is launched.
-        """
         walked, stream = listed.n if listed else given.n, given.stream
         if not walked:
             return Outcome(0, 0, 0, 0)

@@ -422,7 +422,6 @@ class ArraySlots(Generic[A]):
         self._keep_in_bounds(batch.stream)
 
     def launch(self, batch: Batch, listed: Listed | None) -> Outcome:
-        """As `UpdatedSlots.launch`."""
         outcome = self.state.array.update(batch, count_probes=self.options.counts_probes, listed=listed)
         if outcome.displaced:
             self.keep_displaced(batch.stream)
@@ -503,7 +502,6 @@ class ArraySlots(Generic[A]):
                 self.replace(slots, Cause.BOUNDS, stream)
 
     def make_room(self, update: Transaction[A], missing: int) -> None:
-        """As `UpdatedSlots.make_room`."""
         self.remedy.make_room(self, update, missing)
 
     def move_for(self, update: Transaction[A], missing: int, slots: int) -> None:
