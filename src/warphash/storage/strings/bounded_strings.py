@@ -16,7 +16,6 @@ from ...runtime.engine import Buffer, Engine
 from ..batch import Batch
 from ..bounded.bounded_rows import BoundedRows, Least
 from ..bounded.policies import Policy
-from ..wide_rows import Touch
 from .string_rows import StringRows
 from .string_table import ROW_BYTES, StringTable
 
@@ -52,7 +51,6 @@ class BoundedStrings(StringRows):
 
     @property
     def unused(self) -> StringRows:
-        """As `BoundedRows.unused`."""
         return StringRows(self.strings, self.inner.unused, self.value_bytes, drops_nulls=self.drops_nulls)
 
     def update(self, batch: Batch, **ranking: int) -> None:
@@ -72,7 +70,6 @@ class BoundedStrings(StringRows):
         return False
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any, out_ranks: int = 0) -> int:
-        """As `BoundedRows.scan`."""
         if not out_ranks:
             return super().scan(room, out_keys, out_values, stream)
         numbers = self._numbers(room)
@@ -82,7 +79,6 @@ class BoundedStrings(StringRows):
         return found
 
     def copy(self, stream: Any) -> BoundedStrings:
-        """As `Rows.copy`."""
         numbers, n = self._live(stream)
         strings, inner = self.strings.copy(numbers.ptr, n), self.inner.copy(stream)
         if isinstance(inner.policy, ByHash):
@@ -98,11 +94,10 @@ class BoundedStrings(StringRows):
         return Least(rows, least.n, least.rank)
 
     def drop(self, keys: Buffer, n: int, stream: Any) -> None:
-        """As `BoundedRows.drop`."""
         self.inner.drop(self.look_up(keys.ptr, n), n, stream)
 
 
-class ByHash:
+class ByHash(Policy):
     """A policy that computes ranks from keys, given the hashes of strings in place of their numbers.
 
     Parameters
@@ -121,9 +116,6 @@ class ByHash:
     @property
     def nbytes(self) -> int:
         return self._policy.nbytes
-
-    def touch(self, given: int, stream: Any) -> Touch | None:
-        return None
 
     def record(self, keys: int, n: int, stream: Any, flags: int = 0) -> None:
         """As `Policy.record`. An access for which there is no memory is not noted."""
