@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from warphash.storage import policies
-from warphash.storage.batch import Batch
 from warphash.storage.slots import StoreOptions, TableKind
-from warphash.storage.update.array_slots import ArraySlots
-from warphash.storage.update.transaction import ArrayState, Transaction, way_back
+from warphash.storage.update.array_slots import ArraySlots, Remedy
+from warphash.storage.update.transaction import ArrayState, way_back
 
 from .array import ToyArray
 
@@ -21,24 +20,12 @@ def make_store(
     return ArraySlots(ToyArray(kind, slots, seed, hash), options, ToyRemedy())
 
 
-class ToyRemedy:
+class ToyRemedy(Remedy[ToyArray]):
     """Builds no batch, and displaces no pair."""
 
-    keeps_constants = False
-    leaves_tombstones = True
-    goes_by_parts = False
     way_back = staticmethod(way_back)
-
-    def build(self, store: ArraySlots[ToyArray], batch: Batch, more_slots: int | None) -> None:
-        return None
-
-    def make_room(self, store: ArraySlots[ToyArray], update: Transaction[ToyArray], missing: int) -> None:
-        store.move_for(update, missing, store.slots)
 
     def move(self, store: ArraySlots[ToyArray], new: ToyArray, stream: Any) -> ArrayState[ToyArray] | None:
         new.clear(stream)
         complete = new.take_over(store.array, stream).complete
         return store.state._replace(array=new, tombstones=0) if complete else None
-
-    def recover(self, store: ArraySlots[ToyArray], stream: Any) -> None:
-        store.count_keys(stream)

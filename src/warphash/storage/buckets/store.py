@@ -28,7 +28,7 @@ from ..batch_order.sample import seem_distinct, seem_new
 from ..giving_up import why_no_slot
 from ..resize_log import Cause, Resize
 from ..slots import StoreOptions, TableKind
-from ..update.array_slots import ArraySlots
+from ..update.array_slots import ArraySlots, Remedy
 from ..update.transaction import ArrayState, Transaction, way_back
 from .array import BucketArray, Saved
 
@@ -78,11 +78,9 @@ def _seem_new(store: Store, batch: Batch) -> bool:
         return False
 
 
-class BucketRemedy:
+class BucketRemedy(Remedy[BucketArray]):
     """The `Remedy` of designs whose buckets lie in one array."""
 
-    keeps_constants = False
-    leaves_tombstones = True
     goes_by_parts = True
     way_back = staticmethod(way_back)
 

@@ -21,7 +21,7 @@ from ...runtime.engine import KernelSpec
 from .. import policies
 from ..batch import Batch
 from ..slots import StoreOptions, TableKind
-from ..update.array_slots import ArraySlots
+from ..update.array_slots import ArraySlots, Remedy
 from ..update.transaction import ArrayState, Transaction, way_back
 from .array import QuotientArray
 
@@ -43,12 +43,11 @@ def more_programs(spec: KernelSpec, parameters: Mapping[str, Any]) -> Iterator[K
         yield replace(spec, slots_per_bucket=slots_per_bucket)
 
 
-class QuotientRemedy:
+class QuotientRemedy(Remedy[QuotientArray]):
     """The `Remedy` of quotient designs."""
 
     keeps_constants = True
     leaves_tombstones = False
-    goes_by_parts = False
     way_back = staticmethod(way_back)
 
     def build(self, store: Store, batch: Batch, more_slots: int | None) -> tuple[QuotientArray, int] | None:
@@ -61,9 +60,6 @@ class QuotientRemedy:
             return array, outcome.changed
         array.clear(batch.stream)
         return None
-
-    def make_room(self, store: Store, update: Transaction[QuotientArray], missing: int) -> None:
-        store.move_for(update, missing, store.slots)
 
     def move(self, store: Store, new: QuotientArray, stream: Any) -> ArrayState[QuotientArray] | None:
         """As `Remedy.move`. Adopted pairs stay the table's until its recovery has placed them."""

@@ -59,15 +59,8 @@ def more_programs(spec: KernelSpec, parameters: Mapping[str, Any]) -> Iterator[K
     yield sweeping(spec)
 
 
-class TicketRemedy:
-    """The `Remedy` of designs with a ticket board."""
-
-    keeps_constants = False
-    leaves_tombstones = True
-    goes_by_parts = False
-
-    def build(self, store: ArraySlots[TicketArray], batch: Batch, more_slots: int | None) -> None:
-        return None  # every insert looks for its key
+class TicketRemedy(Remedy[TicketArray]):
+    """The `Remedy` of designs with a ticket board. No build: every insert looks for its key."""
 
     def way_back(self, store: ArraySlots[TicketArray], batch: Batch) -> Undo[TicketArray] | None:
         """The way back, for a batch that has more elements than slots are free.
@@ -93,9 +86,6 @@ class TicketRemedy:
         state = store.state
         complete = new.take_over(state.array, state.size, stream).complete
         return state._replace(array=new, tombstones=0) if complete else None
-
-    def recover(self, store: ArraySlots[TicketArray], stream: Any) -> None:
-        store.count_keys(stream)
 
 
 class TicketSlots(ArraySlots[TicketArray]):

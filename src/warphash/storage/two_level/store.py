@@ -23,7 +23,7 @@ from ..batch import Batch
 from ..batch_order import hot_keys
 from ..scratch import Outcome
 from ..slots import StoreOptions, TableKind
-from ..update.array_slots import ArraySlots
+from ..update.array_slots import ArraySlots, Remedy
 from ..update.transaction import ArrayState, Transaction, way_back
 from .array import TwoLevelArray
 
@@ -41,12 +41,9 @@ def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: St
     return ArraySlots(TwoLevelArray(kind, slots, seed, hash), options, TwoLevelRemedy())
 
 
-class TwoLevelRemedy:
+class TwoLevelRemedy(Remedy[TwoLevelArray]):
     """The `Remedy` of two-level designs."""
 
-    keeps_constants = False
-    leaves_tombstones = True
-    goes_by_parts = False
     way_back = staticmethod(way_back)
 
     def build(self, store: Store, batch: Batch, more_slots: int | None) -> tuple[TwoLevelArray, int] | None:

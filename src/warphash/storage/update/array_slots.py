@@ -140,7 +140,8 @@ A = TypeVar("A", bound=SlotArray)
 
 
 class Remedy(Protocol[A]):
-    """What a family adds to its array. It has no state: ``store`` is that of the call.
+    """What a family adds to its array. It has no state: ``store`` is that of the call. The methods here do for a family
+    that builds nothing, and displaces no pair.
 
     Attributes
     ----------
@@ -152,12 +153,10 @@ class Remedy(Protocol[A]):
         The kernels of `ordering` know the layout of the array: a large batch goes in the order of its parts.
     """
 
-    @property
-    def keeps_constants(self) -> bool: ...
-    @property
-    def leaves_tombstones(self) -> bool: ...
-    @property
-    def goes_by_parts(self) -> bool: ...
+    keeps_constants: bool = False
+    leaves_tombstones: bool = True
+    goes_by_parts: bool = False
+
     def build(self, store: ArraySlots[A], batch: Batch, more_slots: int | None) -> tuple[A, int] | None:
         """Do a batch that combines no values in one build: the array, and the keys in it. None if it is not done.
 
@@ -172,12 +171,14 @@ class Remedy(Protocol[A]):
         MemoryError
             As if it is not done.
         """
+        return None
 
     def way_back(self, store: ArraySlots[A], batch: Batch) -> Undo[A] | None:
         """The way back to the table before a batch that may fail by its size; None for any other batch."""
 
     def make_room(self, store: ArraySlots[A], update: Transaction[A], missing: int) -> None:
-        """As `UpdatedSlots.make_room`: in place, or by `ArraySlots.move_for`."""
+        """As `UpdatedSlots.make_room`: in place, or by `ArraySlots.move_for`, as it is here."""
+        store.move_for(update, missing, store.slots)
 
     def move(self, store: ArraySlots[A], new: A, stream: Any) -> ArrayState[A] | None:
         """The state with all pairs in a new array, which is cleared by that; None if some have no slot there."""
@@ -190,6 +191,7 @@ class Remedy(Protocol[A]):
         MemoryError, TableFull
             If displaced pairs have no slot. They stay, and the next call tries again.
         """
+        store.count_keys(stream)
 
 
 class ArraySlots(Generic[A]):
