@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .engine import Buffer, Engine, KernelSpec, WindowBody
+from .memory import bytes_at
 
 __all__ = ["HostAnswer", "HostEngine"]
 
@@ -30,8 +30,7 @@ class HostAnswer:
 
     def __init__(self, memory: Buffer, copy: Callable[[int, int, int], None]) -> None:
         self._memory, self._copy = memory, copy
-        words: Any = (ctypes.c_uint64 * (memory.nbytes // 8)).from_address(memory.ptr)
-        self.words: npt.NDArray[np.uint64] = np.frombuffer(words, np.uint64)
+        self.words: npt.NDArray[np.uint64] = bytes_at(memory.ptr, memory.nbytes).view(np.uint64)
         self.ptr = memory.ptr
 
     def wait(self) -> None:

@@ -15,6 +15,7 @@ from ..runtime.abi import REPORT_WORDS, WINNERS, Flag, Op, RowBatch, StoredRows,
 from ..runtime.engine import Answer, Buffer, Engine
 from ..runtime.memory import bytes_at
 from ..runtime.source import ROWS
+from .new_memory import filled
 
 __all__ = ["Listing", "Part", "flagged", "listing"]
 
@@ -76,8 +77,7 @@ class Part(NamedTuple):
     def add(self, counts: Buffer, out: int, stream: Any) -> None:
         """Add the elements' counts, uint32, to those of the batch at the address ``out``."""
         if self.n:
-            flags = self.engine.allocate(self.n, stream)
-            self.engine.fill(flags.ptr, Flag.PRESENT, self.n, stream)
+            flags = filled(self.engine, self.n, stream, Flag.PRESENT)
             numbers = self.numbers or self.engine.from_host(self._places.astype(np.uint64), stream)
             batch = RowBatch(n=self.n, rows=counts.ptr, row_bytes=4, numbers=numbers.ptr, flags=flags.ptr)
             batch.op, batch.kind = Op.ADD, kind_of(np.dtype(np.uint32))
@@ -119,9 +119,8 @@ def listing(engine: Engine, flags: int, n: int, flag: Flag, stream: Any) -> List
     """List those of ``n`` elements that have a flag; ``flags`` is the address of their bytes."""
     if n == 0:
         return Listing(engine, engine.allocate(1, stream), None, None)
-    report, listed = engine.allocate(8 * REPORT_WORDS, stream), engine.allocate(4 * n, stream)
+    report, listed = filled(engine, 8 * REPORT_WORDS, stream), engine.allocate(4 * n, stream)
     answer = engine.answer(1)
-    engine.fill(report.ptr, 0, report.nbytes, stream)
     batch = RowBatch(n=n, flags=flags, listed_flag=flag, list=listed.ptr, report=report.ptr)
     engine.program(ROWS).run("list_flagged", StoredRows(), batch, n, stream)
     answer.ask(report.ptr + WINNERS, stream)

@@ -17,6 +17,7 @@ from ..runtime.abi import RowBatch, StoredRows, bytes_of
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 from .batch import Batch
+from .new_memory import filled
 from .rows import Rows
 from .slots import Slots, StoreOptions, TableKind
 from .stores import spec_of, store_maker
@@ -67,8 +68,7 @@ def combine_rows(storage: Rows, key_bytes: int, value_bytes: int, given: Batch) 
     storage.find(keys, n, held.ptr, found.ptr, nothing, stream)
     # Each element has a row of its own here. So the rows of a key that repeats take in the table's value once each.
     numbers = engine.from_host(np.arange(n, dtype=np.uint64), stream)
-    none = engine.allocate(n, stream)
-    engine.fill(none.ptr, 0, n, stream)
+    none = filled(engine, n, stream)
     program = engine.program(ROWS)
     merge = RowBatch(n=n, rows=held.ptr, row_bytes=value_bytes, numbers=numbers.ptr, flags=none.ptr, op=op, kind=kind)
     program.run("merge", StoredRows(rows=batch.ptr, stored_bytes=value_bytes), merge, n, stream)

@@ -26,6 +26,7 @@ from ..runtime.engine import Engine
 from ..runtime.source import ROWS, SKETCH
 from .batch import Batch
 from .batch_order.sample import absent_share, seem_distinct
+from .new_memory import filled
 from .slots import Slots
 
 __all__ = ["FEWEST_SKETCHED", "distinct_of_sample", "estimate_distinct", "estimate_new_keys"]
@@ -92,8 +93,7 @@ def distinct_of_sample(sample: npt.NDArray[Any], n: int) -> int:
 
 def _sketch(engine: Engine, rows: int, row_bytes: int, n: int, stream: Any) -> npt.NDArray[np.uint32]:
     """The registers of a sketch of all rows."""
-    registers = engine.allocate(4 * _REGISTERS, stream)
-    engine.fill(registers.ptr, 0, registers.nbytes, stream)
+    registers = filled(engine, 4 * _REGISTERS, stream)
     batch = FingerprintBatch(n=n, rows=rows, row_bytes=row_bytes, registers=registers.ptr)
     if engine.lanes == 1:
         engine.program(ROWS).run("sketch", StoredRows(), batch, n, stream)

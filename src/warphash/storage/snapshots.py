@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..runtime.engine import Buffer, Engine
+from .new_memory import copied
 
 __all__ = ["Snapshot", "put_back", "take"]
 
@@ -18,11 +19,9 @@ Snapshot = Buffer | npt.NDArray[np.uint8]
 def take(engine: Engine, memory: Buffer, stream: Any = None) -> Snapshot:
     """Copy all of ``memory``."""
     try:
-        kept = engine.allocate(memory.nbytes, stream)
+        return copied(engine, memory, stream)
     except MemoryError:
         return engine.to_host(memory.ptr, np.uint8, memory.nbytes, stream)
-    engine.copy(kept.ptr, memory.ptr, memory.nbytes, stream)
-    return kept
 
 
 def put_back(engine: Engine, memory: Buffer, snapshot: Snapshot, stream: Any = None) -> None:

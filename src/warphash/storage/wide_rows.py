@@ -75,6 +75,7 @@ from ..runtime.source import ROWS
 from .batch import COMBINING, Batch, MixedBatch
 from .elements import DeviceList, flags_at, with_flags
 from .lookup import launch_find
+from .new_memory import copied
 from .scratch import Report, read_report, zeroed_report
 from .slots import MemoryUse, Slots
 
@@ -320,15 +321,10 @@ class WideRows:
         store = state.store.copy(stream)
         twin = WideRows(store, self.key_bytes, self.value_bytes, ranked=self._rank_bytes > 0)
         keys, values, free_list = (
-            self._twin_of(memory, stream) for memory in (state.keys, state.values, state.free_list)
+            copied(self._engine, memory, stream) for memory in (state.keys, state.values, state.free_list)
         )
-        ranks = None if state.ranks is None else self._twin_of(state.ranks, stream)
+        ranks = None if state.ranks is None else copied(self._engine, state.ranks, stream)
         twin._state = replace(state, store=store, keys=keys, values=values, ranks=ranks, free_list=free_list)
-        return twin
-
-    def _twin_of(self, memory: Buffer, stream: Any) -> Buffer:
-        twin = self._engine.allocate(memory.nbytes, stream)
-        self._engine.copy(twin.ptr, memory.ptr, memory.nbytes, stream)
         return twin
 
     def clear(self, stream: Any) -> None:

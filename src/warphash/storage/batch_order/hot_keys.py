@@ -16,6 +16,7 @@ from ...runtime.abi import AggregateBatch, Aggregation, Flag, Op, SpreadBatch
 from ...runtime.engine import Answer, Buffer, Engine
 from ...runtime.source import AGGREGATES
 from ..batch import Batch
+from ..new_memory import filled
 from ..scratch import starts_of
 from ..slots import Slots
 from .sample import Samples, seed_of
@@ -92,10 +93,9 @@ class Aggregator:
             answer = self._answer = self._answer or engine.answer(1)
             *starts, end = starts_of(width * n for width in (*widths, 4, int(given.flags != 0)))
             memory = engine.allocate(end, stream)  # once: an allocation takes a GPU's host 30 us
-            length = engine.allocate(16, stream)
+            length = filled(engine, 16, stream)
         except MemoryError:
             return None
-        engine.fill(length.ptr, 0, 16, stream)
         out_keys, out_values, elements, out_flags = (memory.ptr + start for start in starts)
         batch = AggregateBatch(n=n, keys=given.keys, values=given.values, kind=given.kind, length=length.ptr)
         batch.op = Op.REPLACE if given.op == Op.KEEP else given.op

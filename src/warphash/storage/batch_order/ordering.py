@@ -13,6 +13,7 @@ from ...runtime.engine import Buffer, Engine
 from ...runtime.source import partition
 from ...settings import batch_order
 from ..batch import Batch
+from ..new_memory import filled
 from .parts import cached_parts_of, parts_of
 
 __all__ = ["TILE_BYTES", "TILE_THREADS", "Copies", "in_parts", "parts_for", "tile_threads", "tiles_of"]
@@ -104,10 +105,9 @@ def in_parts(store: Any, given: Batch) -> Copies | None:
     nbytes = n * spec.word_bytes
     try:
         memory = [engine.allocate(nbytes, stream) for _ in range(2 if given.values else 1)]
-        counts = engine.allocate(2 * 8 * count, stream)
+        counts = filled(engine, 2 * 8 * count, stream)
     except MemoryError:
         return None
-    engine.fill(counts.ptr, 0, counts.nbytes, stream)
     copied = given._replace(keys=memory[0].ptr, values=memory[1].ptr if given.values else 0, flags=0)
     copies = Copies(engine, given, copied, memory, np.dtype(f"u{spec.word_bytes}"))
     batch = PartitionBatch(n=n, keys=given.keys, values=given.values, out_keys=copied.keys, out_values=copied.values)

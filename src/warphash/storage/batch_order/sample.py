@@ -7,7 +7,6 @@ many neighbours: it tells hot keys alone. A sample of as many keys is looked up.
 
 from __future__ import annotations
 
-import ctypes
 import math
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from ...runtime.abi import AggregateBatch, Aggregation, SampleBatch, StoredRows
 from ...runtime.engine import Answer, Buffer, Engine
+from ...runtime.memory import bytes_at
 from ...runtime.source import AGGREGATES, ROWS
 from ..lookup import launch_find
 from ..random_words import random_words
@@ -39,8 +39,7 @@ def seem_distinct(store: Slots, keys: int, n: int) -> bool:
     step = n // max(1, sampled)
     if not store.engine.shares_host_memory or width > 8 or step < 2:
         return False
-    memory: Any = (ctypes.c_char * (n * width)).from_address(keys)
-    words = np.frombuffer(memory, f"u{width}")
+    words = bytes_at(keys, n * width).view(f"u{width}")
     within = (random_words(sampled, n) % np.uint64(step - 1)).astype(np.int64)
     places = np.arange(sampled) * step + within
     sample = np.sort(words[np.concatenate([places, places + 1])])  # neighbours, because copies may lie side by side

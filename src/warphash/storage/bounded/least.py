@@ -9,6 +9,7 @@ import numpy as np
 from ...runtime.abi import REPORT_WORDS, CompareBatch, Comparison, Ranks, SelectBatch
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import BOUNDED
+from ..new_memory import filled
 from ..scratch import zeroed_report
 
 __all__ = ["Numbers", "keys_of_least_rank", "keys_that_compare"]
@@ -32,8 +33,7 @@ def keys_of_least_rank(
     """
     last, ties = _kth_rank(engine, ranks.ptr, n, k, stream)
     chosen = engine.allocate(k * key_bytes, stream)
-    report = engine.allocate(8 * REPORT_WORDS + 8, stream)
-    engine.fill(report.ptr, 0, report.nbytes, stream)
+    report = filled(engine, 8 * REPORT_WORDS + 8, stream)
     batch = SelectBatch(n=n, report=report.ptr, last=last, ties=ties, ticket=report.ptr + 8 * REPORT_WORDS)
     batch.keys, batch.key_bytes, batch.out_keys = keys.ptr, key_bytes, chosen.ptr
     engine.program(BOUNDED).run("choose", Ranks(ranks=ranks.ptr), batch, n, stream)

@@ -41,6 +41,7 @@ from ..elements import CLAIMED_ELEMENTS, Elements, pieces
 from ..hash_constants import buckets_for, draw_constants
 from ..listed import Listed
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
+from ..new_memory import filled
 from ..result_slot import ResultSlot
 from ..scratch import Outcome, ReportBuffer, Workbench, zeroed_report
 from ..slots import MemoryUse, TableKind
@@ -360,9 +361,7 @@ class BucketArray:
         elements = {scatter: batch.n for scatter, batch in sources.items()}
         width, n = spec.word_bytes, sum(elements.values())
         left = [engine.allocate(n * width, stream) for _ in range(2 if spec.value_word_bytes else 1)]
-        chunks = engine.allocate(8 * parts[0], stream)
-        report = self._report.reset(stream)
-        engine.fill(chunks.ptr, 0, chunks.nbytes, stream)
+        chunks, report = filled(engine, 8 * parts[0], stream), self._report.reset(stream)
         hashed = self.buckets * bucket_bytes
         self.cleared = self._is_blank = False
         engine.fill(self._memory.ptr + hashed, 0xFF, self.nbytes - hashed, stream)
@@ -394,8 +393,7 @@ class BucketArray:
             If there is no memory for a bit for each slot. The array is as it was.
         """
         n, stream = given.n, given.stream
-        claims = self.engine.allocate(4 * (self.total_slots // 32 + 1), stream)
-        self.engine.fill(claims.ptr, 0, claims.nbytes, stream)
+        claims = filled(self.engine, 4 * (self.total_slots // 32 + 1), stream)
         report = self._report.reset(stream)
         batch = BucketBatch(n=n, keys=given.keys, values=given.values, out_flags=given.flags)
         batch.claims, batch.report = claims.ptr, report

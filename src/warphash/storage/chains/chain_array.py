@@ -18,6 +18,7 @@ from .. import policies
 from ..elements import DeviceList
 from ..hash_constants import MAX_BUCKETS, buckets_for, draw_constants
 from ..lookup import NO_FIELDS
+from ..new_memory import copied
 from ..scratch import Outcome, ReportBuffer, zeroed_report
 from ..slots import MemoryUse, TableKind
 from ..snapshots import Snapshot
@@ -133,8 +134,7 @@ class ChainArray:
     def copy(self, stream: Any = None) -> Self:
         """Chains with the same pairs, at the same places, in memory of their own."""
         engine, twin = self.engine, copy.copy(self)
-        twin._memory = engine.allocate(self._memory.nbytes, stream)
-        engine.copy(twin._memory.ptr, self._memory.ptr, self._memory.nbytes, stream)
+        twin._memory = copied(engine, self._memory, stream)
         twin._tails = engine.allocate(4 * self.lists, stream) if self._tails else None
         twin._forget_tails(stream)
         twin.pool = self.pool.copy(stream)

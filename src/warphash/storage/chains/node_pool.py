@@ -24,6 +24,7 @@ from ...designs.layout import SLAB_BYTES
 from ...runtime.abi import ChainTable, SlabBatch
 from ...runtime.engine import Answer, Buffer, Engine
 from ...runtime.source import SLABS
+from ..new_memory import filled
 from ..scratch import Report, ReportBuffer
 
 __all__ = ["BLOCK_UNITS", "MAX_BLOCKS", "MAX_SUPER_BLOCKS", "NO_SLAB", "SLAB_BYTES", "SlabPool"]
@@ -124,8 +125,7 @@ class SlabPool:
         self._engine = engine
         self._program = engine.program(SLABS)
         self._report = ReportBuffer(engine, stream)
-        self._counts = engine.allocate(_COUNT_BYTES, stream)
-        self._engine.fill(self._counts.ptr, 0, _COUNT_BYTES, stream)
+        self._counts = filled(engine, _COUNT_BYTES, stream)
         buffers, bases = self._allocate(super_blocks, stream) if super_blocks else ((), ())
         self.memory = PoolMemory(buffers, bases, self._describe(bases, stream))
         self._withhold(stream)
@@ -312,8 +312,7 @@ class SlabPool:
 
     def _allocate(self, super_blocks: int, stream: Any) -> tuple[tuple[Buffer], tuple[int, ...]]:
         """Memory of super blocks, all of whose units are free; and the address of each."""
-        memory = self._engine.allocate(super_blocks * self._super_block_bytes, stream)
-        self._engine.fill(memory.ptr, 0xFF, memory.nbytes, stream)
+        memory = filled(self._engine, super_blocks * self._super_block_bytes, stream, 0xFF)
         return (memory,), tuple(memory.ptr + number * self._super_block_bytes for number in range(super_blocks))
 
     def _withhold(self, stream: Any) -> None:

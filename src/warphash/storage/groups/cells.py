@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ...runtime.abi import FirstsTable, WordCells
 from ...runtime.engine import Buffer, Engine
+from ..new_memory import filled
 
 __all__ = ["ROW_CELLS", "WORD_CELLS", "Cells", "Kind", "row_cells_for", "word_cells_for"]
 
@@ -17,6 +18,9 @@ _FEWEST_CELLS = 1 << 8
 _CELLS_OF_KEY = 2
 """At least half of the cells are vacant, so a probe reads 1.5 cells for a key that is there, on average (Knuth, The Art
 of Computer Programming, volume 3, section 6.4: linear probing)."""
+
+_VACANT = 0xFF
+"""Every byte of a cell that no key has."""
 
 _ROW_CELL_BYTES, _WORD_CELL_BYTES, _NUMBER_BYTES = 4, 16, 4
 _WORD_CELLS_OF_LINE = 4
@@ -77,15 +81,9 @@ def word_cells_for(keys: int) -> int:
     return -(-cells // _WORD_CELLS_OF_LINE) * _WORD_CELLS_OF_LINE
 
 
-def _vacant(engine: Engine, nbytes: int, stream: Any) -> Buffer:
-    held = engine.allocate(nbytes, stream)
-    engine.fill(held.ptr, 0xFF, nbytes, stream)
-    return held
-
-
 def _make_row_cells(engine: Engine, keys: int, salt: int, stream: Any) -> Cells:
     count = row_cells_for(keys)
-    held = _vacant(engine, _ROW_CELL_BYTES * count, stream)
+    held = filled(engine, _ROW_CELL_BYTES * count, stream, _VACANT)
     return Cells(FirstsTable(cells=held.ptr, cell_mask=count - 1, salt=salt), count, held)
 
 
@@ -95,7 +93,7 @@ def _in_the_cells(_engine: Engine, cells: Cells, _stream: Any) -> tuple[FirstsTa
 
 def _make_word_cells(engine: Engine, keys: int, salt: int, stream: Any) -> Cells:
     count = word_cells_for(keys)
-    held = _vacant(engine, _WORD_CELL_BYTES * (count + 1), stream)
+    held = filled(engine, _WORD_CELL_BYTES * (count + 1), stream, _VACANT)
     return Cells(WordCells(cells=held.ptr, cell_count=count, salt=salt), count + 1, held)
 
 

@@ -8,6 +8,7 @@ from ...runtime.abi import MemberBatch, Members
 from ...runtime.engine import Engine
 from ...runtime.source import GROUPS
 from ..batch_order.sample import sample_rows
+from ..new_memory import filled
 from .spans import small_span
 from .ways import FEWEST_SAMPLED, may_be_marks, sampled_words
 
@@ -44,8 +45,7 @@ def mark_members(engine: Engine, words: int, n: int, others: int, count: int, wi
     span = small_span(engine, others, width, count, partial(may_be_marks, n + count), sample)
     if span is None:
         return False
-    marks = engine.allocate(span.size + 1)
-    engine.fill(marks.ptr, 0, marks.nbytes)
+    marks = filled(engine, span.size + 1)
     members = Members(marks=marks.ptr, low=span.low, range=span.size, word_bytes=width)
     program = engine.program(GROUPS)
     program.run("add_members", members, MemberBatch(n=count, words=others), count, None)

@@ -12,6 +12,7 @@ from ...runtime.engine import Buffer, Engine
 from ...runtime.memory import bytes_at
 from ...runtime.source import VALUE_LISTS
 from ...settings import get_num_threads
+from ..new_memory import filled
 from ..selection import to_starts
 from .ways import chunks_of
 
@@ -119,8 +120,7 @@ def _order_on_cpu(engine: Engine, numbers: int, n: int, end: int, rows: _Rows | 
     digits, held = _digits(end, passes), engine.allocate(1, stream)
     for place, bits in enumerate(digits):
         is_last = place == len(digits) - 1
-        counters = engine.allocate(4 * (batch.chunks << bits), stream)
-        engine.fill(counters.ptr, 0, counters.nbytes, stream)
+        counters = filled(engine, 4 * (batch.chunks << bits), stream)
         batch.mask, batch.counters = (1 << bits) - 1, counters.ptr
         program.run("count_digits", lists, batch, n, stream)
         _to_places(bytes_at(counters.ptr, counters.nbytes).view(np.uint32).reshape(batch.chunks, 1 << bits))

@@ -10,6 +10,7 @@ from ...runtime.abi import FirstsTable, NumberBatch, WordCells
 from ...runtime.engine import Engine
 from ...runtime.source import GROUPS
 from ..estimate import FEWEST_SKETCHED, estimate_distinct
+from ..new_memory import filled
 from ..scratch import ReportBuffer
 from ..selection import starts_of_bits
 from .cells import ROW_CELLS, WORD_CELLS, Cells, Kind
@@ -46,8 +47,7 @@ def number(engine: Engine, batch: NumberBatch, stream: Any) -> int:
         launch("number_all", FirstsTable(), n)
         return n
     words = -(-n // 32)
-    bits = engine.allocate(4 * words, stream)
-    engine.fill(bits.ptr, 0, bits.nbytes, stream)
+    bits = filled(engine, 4 * words, stream)
     batch.bits = bits.ptr
     launch(kind.mark, cells.table, cells.size)
     starts, size = starts_of_bits(engine, bits, words, stream)

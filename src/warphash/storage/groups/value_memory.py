@@ -8,6 +8,7 @@ import numpy as np
 
 from ...runtime.abi import ValueLists
 from ...runtime.engine import Buffer, Engine
+from ..new_memory import copied, filled
 
 __all__ = ["RECORD_BYTES", "Lists", "empty_lists", "totals_of", "with_room"]
 
@@ -67,10 +68,8 @@ class Lists(NamedTuple):
 def empty_lists(engine: Engine, groups: int, values_bytes: int, stream: Any) -> Lists:
     """Lists of no values, with room for so many groups, a segment for each, and bytes of values."""
     room = max(_LEAST_ROOM, groups)
-    of_groups, of_segments = (engine.allocate(RECORD_BYTES * room, stream) for _ in range(2))
-    engine.fill(of_groups.ptr, 0, of_groups.nbytes, stream)
-    totals = engine.allocate(8 * _TOTALS_WORDS, stream)
-    engine.fill(totals.ptr, 0, totals.nbytes, stream)
+    of_groups, of_segments = filled(engine, RECORD_BYTES * room, stream), engine.allocate(RECORD_BYTES * room, stream)
+    totals = filled(engine, 8 * _TOTALS_WORDS, stream)
     chunk = engine.allocate(max(_LEAST_CHUNK_BYTES, values_bytes), stream)
     return Lists(0, 0, 0, 0, of_groups, room, of_segments, room, (chunk,), 0, totals)
 
@@ -85,12 +84,13 @@ def with_room(engine: Engine, lists: Lists, groups: int, segments: int, values_b
     """
     if groups > lists.group_room:
         room = max(groups, 2 * lists.group_room)
-        records, held = _larger(engine, lists.group_records, RECORD_BYTES * room, stream), lists.group_records.nbytes
+        held = lists.group_records.nbytes
+        records = copied(engine, lists.group_records, stream, RECORD_BYTES * room)
         engine.fill(records.ptr + held, 0, records.nbytes - held, stream)
         lists = lists._replace(group_records=records, group_room=room)
     if segments > lists.segment_room:
         room = max(segments, 2 * lists.segment_room)
-        records = _larger(engine, lists.segment_records, RECORD_BYTES * room, stream)
+        records = copied(engine, lists.segment_records, stream, RECORD_BYTES * room)
         lists = lists._replace(segment_records=records, segment_room=room)
     last, used = lists.chunks[-1], lists.used + _ALIGNMENT_BYTES - 1 & -_ALIGNMENT_BYTES
     lists = lists._replace(used=used)
@@ -99,12 +99,6 @@ def with_room(engine: Engine, lists: Lists, groups: int, segments: int, values_b
         kept = lists.chunks if lists.held else ()
         lists = lists._replace(chunks=(*kept, made), used=0)
     return lists
-
-
-def _larger(engine: Engine, array: Buffer, nbytes: int, stream: Any) -> Buffer:
-    made = engine.allocate(nbytes, stream)
-    engine.copy(made.ptr, array.ptr, array.nbytes, stream)
-    return made
 
 
 def totals_of(engine: Engine, lists: Lists, stream: Any) -> tuple[int, int]:

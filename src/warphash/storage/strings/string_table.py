@@ -15,15 +15,17 @@ import ctypes
 import os
 import random
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import TableFull
+from ...runtime import memory
 from ...runtime.abi import STRING_SECRETS, StringBatch, StringCounters, StringIndex
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import STRINGS
+from ..new_memory import filled
 
 __all__ = ["NUMBER_BYTES", "ROW_BYTES", "StringTable", "bytes_at", "elements_without_nulls", "packed"]
 
@@ -225,7 +227,7 @@ class StringTable:
     def _empty(self, bits: int, room: int) -> State:
         engine = self._engine
         return State(
-            slots=self._zeros(8 << bits),
+            slots=filled(engine, 8 << bits),
             bits=bits,
             strings=engine.allocate(ROW_BYTES * room),
             room=room,
@@ -234,7 +236,7 @@ class StringTable:
             free=None,
             free_count=0,
             first=0,
-            counters=self._zeros(ctypes.sizeof(StringCounters)),
+            counters=filled(engine, ctypes.sizeof(StringCounters)),
         )
 
     def _prepare(self, strings: int, nbytes: int) -> None:
@@ -252,14 +254,14 @@ class StringTable:
         bits = _bits_for(used + strings)
         if bits > state.bits:
             bits = max(bits, _bits_for(self._capacity))
-            slots = self._zeros(8 << bits)
+            slots = filled(engine, 8 << bits)
             grown = state._replace(slots=slots, bits=bits)
             self._run("move_slots", grown, 1 << state.bits, slots=state.slots.ptr)
             state = grown
         if counters.bytes + nbytes > state.chunk_bytes:
             size = max(nbytes, min(max(2 * state.chunk_bytes, LEAST_CHUNK), MOST_CHUNK))
             chunk = engine.allocate(size)
-            fresh = self._zeros(ctypes.sizeof(StringCounters))
+            fresh = filled(engine, ctypes.sizeof(StringCounters))
             StringCounters.from_address(fresh.ptr).taken = counters.taken
             state = state._replace(chunks=(*state.chunks, chunk), chunk_bytes=size, counters=fresh)
         self._state = state
@@ -288,7 +290,7 @@ class StringTable:
         free = np.flatnonzero(is_free).astype(np.uint32) if n else np.empty(0, np.uint32)
         bits = _bits_for(n)
         kept = State(
-            slots=self._zeros(8 << bits),
+            slots=filled(engine, 8 << bits),
             bits=bits,
             strings=strings,
             room=max(room, ever),
@@ -297,16 +299,11 @@ class StringTable:
             free=engine.from_host(free) if len(free) else None,
             free_count=len(free),
             first=room if n else 0,
-            counters=self._zeros(ctypes.sizeof(StringCounters)),
+            counters=filled(engine, ctypes.sizeof(StringCounters)),
         )
         StringCounters.from_address(kept.counters.ptr).bytes = kept.chunk_bytes
         self._run("move_slots", kept, 1 << state.bits, slots=state.slots.ptr)
         return kept
-
-    def _zeros(self, nbytes: int) -> Buffer:
-        made = self._engine.allocate(nbytes)
-        self._engine.fill(made.ptr, 0, nbytes)
-        return made
 
     # ---- kernels
     @staticmethod
@@ -371,8 +368,7 @@ def bytes_at(address: int, n: int, width: int) -> npt.NDArray[np.uint8]:
     """The bytes of ``n`` rows at an address, uint8[n, width]; none where there is no address."""
     if not (address and n and width):
         return np.empty((n, width), np.uint8)
-    memory: Any = (ctypes.c_uint8 * (n * width)).from_address(address)
-    return np.frombuffer(memory, np.uint8).reshape(n, width)
+    return memory.bytes_at(address, n * width).reshape(n, width)
 
 
 def _rows_at(address: int, n: int) -> npt.NDArray[np.uint64]:

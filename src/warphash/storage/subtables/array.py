@@ -11,7 +11,6 @@ of kernels, and from the slots if an update was interrupted (`SubtableArray.coun
 
 from __future__ import annotations
 
-import ctypes
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -34,6 +33,7 @@ from ...runtime.abi import (
     SubtableTable,
 )
 from ...runtime.engine import Buffer
+from ...runtime.memory import bytes_at
 from .. import policies
 from ..batch import Batch
 from ..elements import Elements, pieces
@@ -424,8 +424,7 @@ class SubtableArray:
         return 2 * self.spec.slot_bytes + self.spec.value_bytes + 1 + 4
 
     def _reserved_bytes(self) -> npt.NDArray[np.uint8]:
-        memory: Any = (ctypes.c_uint8 * self._reserve.nbytes).from_address(self._reserve.ptr)
-        return np.frombuffer(memory, np.uint8)
+        return bytes_at(self._reserve.ptr, self._reserve.nbytes)
 
     # ---- sizes
     def take_over(self, other: SubtableArray, stream: Any = None) -> bool:

@@ -29,6 +29,7 @@ from ..elements import CLAIMED_ELEMENTS, Elements, pieces
 from ..hash_constants import buckets_for, draw_constants
 from ..listed import Listed
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
+from ..new_memory import filled
 from ..scratch import Outcome, ReportBuffer, Workbench, zeroed_report
 from ..slots import MemoryUse, TableKind
 from ..snapshots import Snapshot
@@ -301,10 +302,7 @@ class TicketArray:
         """
         if self.table.emptied:
             return
-        nbytes = self._board_bytes(1)
-        board = self.engine.allocate(nbytes, stream)
-        self.engine.fill(board.ptr, 0, nbytes, stream)
-        self._emptied = board
+        self._emptied = board = filled(self.engine, self._board_bytes(1), stream)
         self.table.emptied = board.ptr
 
     def open_access(self, stream: Any) -> None:
@@ -338,9 +336,7 @@ class TicketArray:
         if self.table.versions or not self.spec.value_is_row or not self.spec.value_word_bytes:
             return
         count = min(_MOST_VERSIONS, 1 << (self.slots - 1).bit_length())
-        versions = self.engine.allocate(8 * count, stream)
-        self.engine.fill(versions.ptr, 0, versions.nbytes, stream)
-        self._versions = versions
+        self._versions = versions = filled(self.engine, 8 * count, stream)
         self.table.version_mask = count - 1
         self.table.versions = versions.ptr
 

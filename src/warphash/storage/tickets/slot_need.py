@@ -14,6 +14,7 @@ from typing import Any
 
 from ...runtime.abi import SweepBatch, TicketBatch, TicketTable
 from ...runtime.engine import Engine, Program
+from ..new_memory import filled
 
 __all__ = ["SlotNeed"]
 
@@ -37,8 +38,7 @@ class SlotNeed:
         self._engine, self._program = engine, program
         self._lock = threading.Lock()
         self._share: float | None = None
-        self._counter, self._answer = engine.allocate(8), engine.answer(1)
-        engine.fill(self._counter.ptr, 0, 8)
+        self._counter, self._answer = filled(engine, 8), engine.answer(1)
         self._counted = 0  # of all samples that were read
         self._sampled = 0  # elements of the sample that is under way
         self._passed_over = True  # whether the last small batch had no sample

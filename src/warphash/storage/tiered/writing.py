@@ -23,6 +23,7 @@ from ...runtime.abi import Flag, Op
 from ...runtime.engine import Buffer, Engine
 from ..batch import Batch
 from ..chosen_elements import Part, flagged
+from ..new_memory import copied
 from ..rows import Rows
 from ..slots import Recovery
 from .cache import Cache
@@ -208,9 +209,7 @@ class WriteBack:
         twin = WriteBack(self._log_keys)
         if self._log is not None:
             log, n = self._log
-            copied = engine.allocate(log.nbytes, stream)
-            engine.copy(copied.ptr, log.ptr, log.nbytes, stream)
-            twin._log = copied, n
+            twin._log = copied(engine, log, stream), n
         return twin
 
 

@@ -20,7 +20,6 @@ may leave undone, and what follows:
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Callable
 from contextlib import suppress
@@ -33,6 +32,7 @@ import numpy.typing as npt
 from ...errors import TableFull
 from ...runtime.abi import Flag, Op
 from ...runtime.engine import Buffer, Engine
+from ...runtime.memory import bytes_at
 from ..batch import COMBINING, Batch
 from ..elements import Elements
 from ..listed import Listed, list_unplaced
@@ -302,8 +302,7 @@ class Transaction(Generic[A]):
             ours = store.engine.to_host(batch.keys, displaced.keys.dtype, batch.n, batch.stream)[added]
             store.state = store.state._replace(displaced=displaced.where(~np.isin(displaced.keys, ours)))
         held, array = store.listed, cast(Any, store.state.array)
-        memory: Any = (ctypes.c_uint32 * (LISTED_BYTES // 4)).from_address(held.ptr)
-        words = np.frombuffer(memory, np.uint32)
+        words = bytes_at(held.ptr, LISTED_BYTES).view(np.uint32)
         for at in range(0, len(added), len(words)):
             some = added[at : at + len(words)]
             words[: len(some)] = some
