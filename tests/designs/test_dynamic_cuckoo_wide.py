@@ -17,8 +17,8 @@ from support.subtables import scale, sizes_of, store_of, table_of
 from warphash import TableFull
 from warphash.runtime.devices import engine_for
 from warphash.storage.subtables.array import SubtableArray
-from warphash.storage.subtables.displaced import DisplacedPairs
 from warphash.storage.subtables.store import SubtableSlots
+from warphash.storage.update.pairs import Pairs
 
 
 def wide(ids: Any, key_bytes: int) -> np.ndarray:
@@ -170,8 +170,8 @@ def test_a_table_with_pairs_that_cannot_be_placed_can_be_cleared() -> None:
     elastic, store = storage_of(table).store, store_of(table)
     nowhere = mock.patch.object(SubtableSlots, "_left_of", lambda self, displaced, *given: displaced)
     with mock.patch.object(SubtableArray, "_memory_of", side_effect=MemoryError("none left")), nowhere:
-        row = store.engine.to_host(store.current.subtables[0].memory.ptr, np.uint8, 128).reshape(1, 128)
-        elastic._displaced = DisplacedPairs(row, np.zeros((1, 4), np.uint8))
+        row = store.engine.to_host(store.current.subtables[0].memory.ptr, "V128", 1)
+        elastic._displaced = Pairs(row, np.zeros(1, "V4"))
         with pytest.raises(MemoryError, match="1 pairs have no slot"):
             elastic._place_displaced(None)
         with pytest.raises(MemoryError, match="free some memory"):

@@ -80,13 +80,7 @@ class FewUpdates:
         """Copies of the pairs that the table has adopted, until they are forgotten. Waits."""
         engine, spec, batch = self._engine, self._spec, self._batch
         n = int(engine.to_host(batch.report + 8 * ADOPTED, np.uint64, 1, stream)[0])
-        keys = engine.to_host(self._keys, f"u{spec.word_bytes}", n, stream)
-        values = (
-            engine.to_host(batch.adopted_values, f"u{spec.value_word_bytes}", n, stream)
-            if spec.value_word_bytes
-            else None
-        )
-        return Pairs(keys, values)
+        return Pairs.at(engine, spec, self._keys, batch.adopted_values, n, stream)
 
     def forget(self, stream: Any) -> None:
         """Forget the adopted pairs."""

@@ -41,9 +41,10 @@ from ..hash_constants import draw_constants, range_of
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS, launch_find
 from ..scratch import Allocate, Scratch, zeroed_report
 from ..slots import MemoryUse, SubtableFigures, TableKind
+from ..update.pairs import Pairs
 from .account import Account
 from .coordination import program_of
-from .displaced import Arena, DisplacedPairs
+from .displaced import Arena
 from .insert import Insert, Piece, Workspace
 from .routing import route_empty, route_resized
 
@@ -396,18 +397,18 @@ class SubtableArray:
             self.workspace.ask(self.table, None, True, stream)
             self.erased()
 
-    def absent(self, pairs: DisplacedPairs, stream: Any = None) -> DisplacedPairs:
+    def absent(self, pairs: Pairs, stream: Any = None) -> Pairs:
         """The pairs whose keys are not in the table, each key once. Allocates nothing. Waits."""
-        pairs = pairs.which(np.unique(pairs.words, return_index=True)[1])
+        pairs = pairs.where(np.unique(pairs.keys, return_index=True)[1])
         memory, width, there = self._reserved_bytes(), self.spec.word_bytes, np.zeros(pairs.n, np.bool_)
         most = len(memory) // (width + 1)
         for at in range(0, pairs.n, most):
             keys = pairs.keys[at : at + most]
-            memory[: keys.size] = keys.ravel()
-            launch_find(self, self._reserve.ptr, len(keys), 0, self._reserve.ptr + keys.size, 0, stream)
+            memory[: keys.nbytes] = keys.view(np.uint8)
+            launch_find(self, self._reserve.ptr, len(keys), 0, self._reserve.ptr + keys.nbytes, 0, stream)
             self.engine.synchronize(stream)
-            there[at : at + most] = memory[keys.size : keys.size + len(keys)]
-        return pairs.which(~there)
+            there[at : at + most] = memory[keys.nbytes : keys.nbytes + len(keys)]
+        return pairs.where(~there)
 
     @property
     def reserved_pairs(self) -> int:
@@ -521,7 +522,7 @@ class SubtableArray:
         batch.closed, batch.spare_values, batch.unique = number + 1, self._values_of(old), 1
         self.program.run("place", self.table, batch, slots, stream)
 
-    def end_halving(self, halving: Halving, stream: Any = None) -> DisplacedPairs:
+    def end_halving(self, halving: Halving, stream: Any = None) -> Pairs:
         """Count what `halve` did; the pairs that have no slot now. Waits.
 
         The report keeps its counts, as `residuals` needs them.
@@ -534,26 +535,20 @@ class SubtableArray:
             return displaced
         listed = self.engine.to_host(halving.residuals.ptr, np.uint32, halving.insert.left, stream)
         flags = self.engine.to_host(halving.flags.ptr, np.uint8, self._slots_of(halving.old), stream)
-        return displaced.and_others(self._rows(halving.old, listed[flags[listed] == Flag.UNPLACED], stream))
+        return displaced.with_others(self._rows(halving.old, listed[flags[listed] == Flag.UNPLACED], stream))
 
-    def residuals(self, halving: Halving, stream: Any = None) -> DisplacedPairs:
+    def residuals(self, halving: Halving, stream: Any = None) -> Pairs:
         """All residuals of a halving that was interrupted, also those that `halve` has placed; none before `halve`."""
         if any(subtable.memory is halving.old.memory for subtable in self.current.subtables):
-            return DisplacedPairs.none(self.spec.word_bytes, self.spec.value_bytes)
+            return Pairs.none(self.spec)
         n = self.workspace.report.read(stream).leftover
         listed = self.engine.to_host(halving.residuals.ptr, np.uint32, n, stream)
         return self._rows(halving.old, listed, stream)
 
-    def _rows(self, subtable: Subtable, slots: npt.NDArray[Any], stream: Any) -> DisplacedPairs:
+    def _rows(self, subtable: Subtable, slots: npt.NDArray[Any], stream: Any) -> Pairs:
         """The pairs in some slots of a subtable."""
-        total, spec = self._slots_of(subtable), self.spec
-        arrays = ((subtable.memory.ptr, spec.word_bytes), (self._values_of(subtable), spec.value_bytes))
-        return DisplacedPairs(
-            *(
-                self.engine.to_host(at, np.uint8, total * width, stream).reshape(total, width)[slots]
-                for at, width in arrays
-            )
-        )
+        keys, values, total = subtable.memory.ptr, self._values_of(subtable), self._slots_of(subtable)
+        return Pairs.at(self.engine, self.spec, keys, values, total, stream).where(slots)
 
     def _slots_of(self, subtable: Subtable) -> int:
         return subtable.buckets * self.spec.slots_per_bucket

@@ -1,47 +1,14 @@
-"""Displaced pairs on the host, and the memory in which they find slots again when the device has none left."""
+"""The memory in which displaced pairs find slots again when the device has none left."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from ...runtime.engine import Buffer
 
-__all__ = ["Arena", "DisplacedPairs"]
+__all__ = ["Arena"]
 
 _ALIGNMENT_BYTES = 256
-
-
-class DisplacedPairs(NamedTuple):
-    """Pairs that were evicted from their buckets and have no slot: rows of bytes."""
-
-    keys: npt.NDArray[np.uint8]
-    values: npt.NDArray[np.uint8]
-
-    @classmethod
-    def none(cls, key_bytes: int, value_bytes: int) -> DisplacedPairs:
-        """No pairs, of these widths."""
-        return cls(np.empty((0, key_bytes), np.uint8), np.empty((0, value_bytes), np.uint8))
-
-    @property
-    def n(self) -> int:
-        """How many pairs there are."""
-        return len(self.keys)
-
-    @property
-    def words(self) -> npt.NDArray[Any]:
-        """The keys as one item each, for comparisons."""
-        return np.ascontiguousarray(self.keys).view(f"V{self.keys.shape[1]}").ravel()
-
-    def and_others(self, others: DisplacedPairs) -> DisplacedPairs:
-        """These pairs and the others."""
-        return DisplacedPairs(*(np.concatenate(rows) for rows in zip(self, others, strict=True))) if others.n else self
-
-    def which(self, some: Any) -> DisplacedPairs:
-        """The pairs that a mask, a slice or an array of numbers takes."""
-        return DisplacedPairs(self.keys[some], self.values[some])
 
 
 class Arena:

@@ -23,7 +23,7 @@ from ...runtime.abi import (
 from ...runtime.engine import Buffer, Engine, KernelSpec, Program
 from ..elements import pieces
 from ..scratch import Allocate, Outcome, Report, ReportBuffer, Scratch, Workbench, read_report
-from .displaced import DisplacedPairs
+from ..update.pairs import Pairs
 
 __all__ = ["Insert", "Piece", "Workspace"]
 
@@ -265,17 +265,12 @@ class Insert:
         array.keys = tuple(map(sub, map(add, array.keys, report.placed), placed))
         return Outcome(report.changed - changed, report.displaced, report.unplaced, report.probes - probes)
 
-    def displaced(self, n: int | None = None) -> DisplacedPairs:
+    def displaced(self, n: int | None = None) -> Pairs:
         """The ``n`` pairs that this insert has displaced; None: as many as the report counts. Waits."""
         engine, spec, batch = self._array.engine, self._array.spec, self.batch
         if n is None:
             n = read_report(engine, batch.report, self._stream).displaced
-        return DisplacedPairs(
-            *(
-                engine.to_host(at, np.uint8, n * width, self._stream).reshape(n, width)
-                for at, width in ((batch.displaced, spec.word_bytes), (batch.displaced_values, spec.value_bytes))
-            )
-        )
+        return Pairs.at(engine, spec, batch.displaced, batch.displaced_values, n, self._stream)
 
     def _run(self, entry: str, n: int) -> None:
         table = self._array.current.table

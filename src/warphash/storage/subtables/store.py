@@ -66,9 +66,9 @@ from ..resize_log import Cause, Resize
 from ..scratch import Allocate, Outcome, Scratch
 from ..shielded import shielded
 from ..slots import MemoryUse, Recovery, StoreOptions, TableKind
+from ..update.pairs import Pairs
 from .array import SETTLED, SETTLED_UNIQUE, Halving, SubtableArray, sizes_for
 from .coordination import by_warps
-from .displaced import DisplacedPairs
 from .insert import Insert, Piece
 from .pending import PendingBatch
 from .routing import fullest_load
@@ -166,7 +166,7 @@ class SubtableSlots:
         self._surely_placed = policies.load_surely_placed(self.spec.slots_per_bucket, len(array.keys))
         self._grew = True  # when there last might not have been room
         self._failed = (0, 0)  # slots and keys of the last table in which some keys found no slot
-        self._displaced = self._no_pairs = DisplacedPairs.none(self.spec.word_bytes, self.spec.value_bytes)
+        self._displaced = self._no_pairs = Pairs.none(self.spec)
         self._insert: Insert | None = None
         self._halving: Halving | None = None
         self._pending: PendingBatch | None = None
@@ -237,7 +237,7 @@ class SubtableSlots:
 
     def _withdraw_recovery(self) -> None:
         """The table is whole, unless displaced pairs are left: then the next call tries again to place them."""
-        if not len(self._displaced.keys):
+        if not self._displaced.n:
             self.recovery.step = None
 
     def _end(self, stream: Any, coming: int = 0) -> bool:
@@ -276,7 +276,7 @@ class SubtableSlots:
     def _keep_displaced(self, insert: Insert, outcome: Outcome) -> None:
         """Make rows of the pairs that an insert has displaced; it is over."""
         if outcome.displaced:
-            self._displaced = self._displaced.and_others(insert.displaced(outcome.displaced))
+            self._displaced = self._displaced.with_others(insert.displaced(outcome.displaced))
         self._insert = None
         self._await(None)
 
@@ -297,9 +297,9 @@ class SubtableSlots:
         """Make rows of all displaced pairs that are not in the table. No kernel runs any more. Allocates nothing."""
         displaced = self._displaced
         if self._halving is not None:
-            displaced = displaced.and_others(self.array.residuals(self._halving, stream))
+            displaced = displaced.with_others(self.array.residuals(self._halving, stream))
         if self._insert is not None:
-            displaced = displaced.and_others(self._insert.displaced())
+            displaced = displaced.with_others(self._insert.displaced())
         self._displaced = displaced  # first, as what comes next may overwrite the memory where they were
         self._insert = self._halving = None
         self._await(None)
@@ -538,11 +538,11 @@ class SubtableSlots:
 
         The keys that the batch added are erased, wherever they are now, and the pairs that it displaced are placed.
         """
-        width, batch, stream = self.spec.word_bytes, update.batch, update.batch.stream
+        batch, stream = update.batch, update.batch.stream
         done = self.engine.to_host(batch.flags, np.uint8, update.launched, stream)
         added, n_displaced = np.flatnonzero(done == Flag.CHANGED), self._displaced.n
-        rows = self.engine.to_host(batch.keys, np.uint8, batch.n * width, stream).reshape(batch.n, width)[added]
-        self._displaced = self._displaced.which(~np.isin(self._displaced.words, rows.view(f"V{width}").ravel()))
+        keys = self.engine.to_host(batch.keys, self._displaced.keys.dtype, batch.n, stream)[added]
+        self._displaced = self._displaced.where(~np.isin(self._displaced.keys, keys))
         self.array.erase_listed(batch.keys, added, stream)
         self.size = self.array.count_slots(stream) + self._displaced.n
         self._place_displaced(stream)
@@ -708,7 +708,7 @@ class SubtableSlots:
         halving = self.array.begin_halving(number, stream)
         self._halving, self._insert = halving, halving.insert
         self.array.halve(halving, stream)
-        self._displaced = self._displaced.and_others(self.array.end_halving(halving, stream))
+        self._displaced = self._displaced.with_others(self.array.end_halving(halving, stream))
         self._insert = self._halving = None
         self.resizes += 1
         resize.done(self.size, self.array.current.slots)
@@ -760,14 +760,14 @@ class SubtableSlots:
             self._displaced = self._left_of(displaced, array.account.allocate, chain_limit, stream)
         except MemoryError:
             for _ in range(0, displaced.n, array.reserved_pairs):
-                some = self._displaced.which(slice(array.reserved_pairs))
-                rest = self._displaced.which(slice(array.reserved_pairs, None))
+                some = self._displaced.where(slice(array.reserved_pairs))
+                rest = self._displaced.where(slice(array.reserved_pairs, None))
                 left = self._left_of(some, array.reserved_arena().allocate, chain_limit, stream)
-                self._displaced = rest.and_others(left)
+                self._displaced = rest.with_others(left)
         self._insert = None
         return not self._displaced.n
 
-    def _left_of(self, displaced: DisplacedPairs, allocate: Allocate, chain_limit: int, stream: Any) -> DisplacedPairs:
+    def _left_of(self, displaced: Pairs, allocate: Allocate, chain_limit: int, stream: Any) -> Pairs:
         """Try to place displaced pairs; those that have no slot afterwards, and those that lost theirs.
 
         Raises
@@ -776,17 +776,18 @@ class SubtableSlots:
             If ``allocate`` does. Nothing was launched.
         """
         engine, n = self.engine, displaced.n
-        held = [allocate(max(1, rows.size), stream) for rows in displaced]
+        columns = [displaced.keys, displaced.keys[:0] if displaced.values is None else displaced.values]
+        held = [allocate(max(1, column.nbytes), stream) for column in columns]
         flags = allocate(n, stream)
         insert = self.array.begin_move(Piece(held[0].ptr, held[1].ptr, flags.ptr, n), stream, allocate, chain_limit)
-        for memory, rows in zip(held, displaced, strict=True):
-            engine.upload(memory.ptr, np.ascontiguousarray(rows).reshape(-1), stream)
+        for memory, column in zip(held, columns, strict=True):
+            engine.upload(memory.ptr, column, stream)
         insert.settle(unique=True)
         self._insert = insert
         insert.place()
         outcome = insert.outcome()
-        left = displaced.which(engine.to_host(flags.ptr, np.uint8, n, stream) == Flag.UNPLACED)
-        return left.and_others(insert.displaced(outcome.displaced))
+        left = displaced.where(engine.to_host(flags.ptr, np.uint8, n, stream) == Flag.UNPLACED)
+        return left.with_others(insert.displaced(outcome.displaced))
 
     def _place_displaced(self, stream: Any, memory: Buffer | None = None) -> None:
         """Place all displaced pairs.

@@ -22,11 +22,23 @@ class Pairs(NamedTuple):
     @classmethod
     def none(cls, spec: KernelSpec) -> Pairs:
         """No pairs of a layout."""
-        words = np.empty(0, f"V{spec.word_bytes}" if spec.in_place else f"u{spec.word_bytes}")
-        return cls(words, words if spec.value_word_bytes else None)
+        keys, values = _types(spec)
+        return cls(np.empty(0, keys), None if values is None else np.empty(0, values))
 
-    def where(self, which: npt.NDArray[np.bool_]) -> Pairs:
-        """Some of the pairs."""
+    @classmethod
+    def at(cls, engine: Engine, spec: KernelSpec, keys: int, values: int, n: int, stream: Any) -> Pairs:
+        """Copies of ``n`` pairs, whose keys and values lie in two arrays in the engine's memory. Waits."""
+        of_keys, of_values = _types(spec)
+        held = None if of_values is None else engine.to_host(values, of_values, n, stream)
+        return cls(engine.to_host(keys, of_keys, n, stream), held)
+
+    @property
+    def n(self) -> int:
+        """How many pairs there are."""
+        return len(self.keys)
+
+    def where(self, which: Any) -> Pairs:
+        """The pairs that a mask, a slice or an array of numbers takes."""
         return Pairs(self.keys[which], None if self.values is None else self.values[which])
 
     def with_others(self, others: Pairs | None) -> Pairs:
@@ -53,3 +65,9 @@ class Pairs(NamedTuple):
             memory.append(engine.from_host(self.values, stream))
             values = memory[-1].ptr
         return Batch(keys.ptr, values, n, flags=flags.ptr, stream=stream), memory
+
+
+def _types(spec: KernelSpec) -> tuple[str, str | None]:
+    """Of the words of keys, and of values."""
+    kind = "V" if spec.in_place else "u"
+    return f"{kind}{spec.word_bytes}", f"{kind}{spec.value_word_bytes}" if spec.value_word_bytes else None
