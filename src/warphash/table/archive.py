@@ -61,20 +61,7 @@ _MOST_SLOTS = 1 << 37
 
 
 def write(path: str | os.PathLike[str], contents: Callable[[], TableContents]) -> None:
-    """Write a table; an older file of that name stays until the new one is complete and on disk.
-
-    Parameters
-    ----------
-    path
-        As `atomic_file.replace` takes it.
-    contents
-        Returns what the table holds. Called only when it is certain that ``path`` takes a file.
-
-    Raises
-    ------
-    PathError
-        If no file can be written to ``path``.
-    """
+    """Write what ``contents`` returns of a table, as `column_file.write_file`."""
 
     def columns_of() -> tuple[dict[str, Any], list[npt.NDArray[Any] | StringArray]]:
         description, *held = contents()
@@ -111,16 +98,9 @@ def table_of(header: Any, kind: str) -> dict[str, Any]:
 
 
 def read(path: str | os.PathLike[str], kind: str) -> TableContents:
-    """Read what `write` wrote. The description also has the types of ``key`` and ``value``.
+    """Read what `write` wrote, as `column_file.read_file`. The description also has the types of ``key`` and ``value``.
 
     Whether the options in the description suit a table is checked when the table is made.
-
-    Raises
-    ------
-    CorruptFile
-        If the file is truncated, altered, or holds something else than a table of class ``kind``.
-    MemoryError
-        If there is no room for what the file holds, or among the open files.
     """
     mend = "; open(path) opens what was made with memory=path"
     return read_file(path, kind, partial(_parse, kind), mend)

@@ -337,6 +337,9 @@ class BaseTable(Generic[K]):
     def erase(self, keys: Any) -> Any:
         """Erase keys: bool[n], True where this element erased its key. Of several elements with one key, one is True.
 
+        A `MultiMap` erases the first pair of each key: several elements with one key erase its pairs one after the
+        other, and each is True that erased a pair.
+
         The slots become tombstones, which inserts use again and rebuilds remove. A find goes on behind a bucket that
         was ever full, so lookups do not get faster.
         """

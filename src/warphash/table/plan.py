@@ -199,22 +199,7 @@ class SetPlan(_Plan[K]):
     def insert(self, keys: Any, *, added: Any = None, assume_unique: bool = False) -> Any:
         """As `HashSet.insert`: bool[n], True where this element added its key.
 
-        Parameters
-        ----------
-        keys
-            Array of the plan's form.
-        added
-            Array bool[n] of the same library, which is written to and returned. None for a new one. A given array that
-            shares memory with it is copied first.
-        assume_unique
-            As for `HashSet.insert`.
-
-        Raises
-        ------
-        DeviceError, DtypeError, ParameterError, ShapeError
-            If an array is of another form. The table is as it was.
-        TableFull, MemoryError
-            As `HashSet.insert`.
+        Parameters and errors are those of `MapPlan.insert`, without values.
         """
         return self._update("insert", keys, None, added, Op.KEEP, assume_unique)
 
