@@ -7,7 +7,17 @@ from typing import Any, NoReturn, Protocol
 
 from ..memory import DeviceBuffer, PinnedBuffer
 
-__all__ = ["Device"]
+__all__ = ["Device", "Mark"]
+
+
+class Mark(Protocol):
+    """A place in a stream that the host can wait for."""
+
+    def record(self, stream: Any = None) -> None:
+        """Put it behind all work on ``stream`` so far."""
+
+    def wait(self) -> None:
+        """Return when the device has passed the mark; at once if it was never recorded."""
 
 
 class Device(Protocol):
@@ -26,4 +36,6 @@ class Device(Protocol):
     def allocate_pinned(self, nbytes: int) -> PinnedBuffer: ...
     def copy(self, target: int, source: int, nbytes: int, stream: Any = None, *, mark: Any = None) -> None: ...
     def discard(self, function: Any, handle: Any) -> None: ...
+    def mark(self) -> Mark: ...
     def refuse_launch(self, status: int) -> NoReturn: ...
+    def synchronize(self, stream: Any = None) -> None: ...

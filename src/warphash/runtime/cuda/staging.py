@@ -13,15 +13,14 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..engine import Buffer
-from ..memory import PinnedBuffer
+from .device import Device
 
-__all__ = ["PIECE_BYTES", "Body", "Mark", "Staging", "StagingEngine"]
+__all__ = ["PIECE_BYTES", "Body", "Staging"]
 
 PIECE_BYTES = 8 << 20
 """Of one pinned piece; there are two. Large against the cost of a launch, small against a batch."""
@@ -48,39 +47,10 @@ Body = Callable[[int, list[int], list[int]], None]
 """Called as ``body(count, inputs, outputs)`` with device addresses: enqueues the work on one piece."""
 
 
-class Mark(Protocol):
-    """A place in a stream that the host can wait for."""
-
-    def record(self, stream: Any = None) -> None:
-        """Put it behind all work on ``stream`` so far."""
-
-    def wait(self) -> None:
-        """Return when the device has passed the mark; at once if it was never recorded."""
-
-
-class StagingEngine(Protocol):
-    """What staging asks of an engine."""
-
-    def allocate(self, nbytes: int, stream: Any = None) -> Buffer:
-        """Device memory."""
-
-    def allocate_pinned(self, nbytes: int) -> PinnedBuffer:
-        """Page-locked host memory."""
-
-    def copy(self, target: int, source: int, nbytes: int, stream: Any = None, *, mark: Any = None) -> None:
-        """Copy between any two addresses, in the order of ``stream``, and put one of its marks behind that."""
-
-    def mark(self) -> Mark:
-        """A mark, not yet recorded."""
-
-    def synchronize(self, stream: Any = None) -> None:
-        """Wait for ``stream``."""
-
-
 class _Piece:
     """Pinned memory, and the mark behind the last work that touches it."""
 
-    def __init__(self, engine: StagingEngine, nbytes: int) -> None:
+    def __init__(self, engine: Device, nbytes: int) -> None:
         self.pinned = engine.allocate_pinned(nbytes)
         self.mark = engine.mark()
 
@@ -88,7 +58,7 @@ class _Piece:
 class _Pair:
     """Two pieces, made when they are needed, and the lock under which one copy or pipeline has them."""
 
-    def __init__(self, engine: StagingEngine) -> None:
+    def __init__(self, engine: Device) -> None:
         self.lock = threading.Lock()
         self._engine = engine
         self._pieces: list[_Piece | None] = [None, None]
@@ -105,7 +75,7 @@ class _Pair:
 class _Landing:
     """A pinned page for small arrays. Whoever holds its lock waits for the copy: nothing is in flight to it before."""
 
-    def __init__(self, engine: StagingEngine) -> None:
+    def __init__(self, engine: Device) -> None:
         self._lock = threading.Lock()
         self._engine = engine
         self._page = _Piece(engine, SMALL_BYTES)
@@ -121,7 +91,7 @@ class _Landing:
 class Staging:
     """The pinned pieces of an engine, shared by all of its tables."""
 
-    def __init__(self, engine: StagingEngine) -> None:
+    def __init__(self, engine: Device) -> None:
         self._engine = engine
         self._landing = _Landing(engine)
         self._copies = _Pair(engine)
@@ -206,9 +176,7 @@ class Staging:
 class _Lane:
     """One pinned piece cut up for the arrays of a pipeline, and device memory cut up alike."""
 
-    def __init__(
-        self, engine: StagingEngine, pair: _Pair, row_bytes: list[int], items: int, stream: Any, number: int
-    ) -> None:
+    def __init__(self, engine: Device, pair: _Pair, row_bytes: list[int], items: int, stream: Any, number: int) -> None:
         sizes = [-(-nbytes * items // ALIGNMENT) * ALIGNMENT for nbytes in row_bytes]
         self._offsets, total = [sum(sizes[:at]) for at in range(len(sizes))], sum(sizes)
         is_wide = total > PIECE_BYTES  # rows wider than a piece
