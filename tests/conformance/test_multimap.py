@@ -358,8 +358,7 @@ def test_without_memory_nothing_changes(
         raise MemoryError("no room")
 
     store = storage_of(checked.table).store
-    for name in ("grow", "grow_by"):
-        monkeypatch.setattr(SlabPool, name, refuse)
+    monkeypatch.setattr(SlabPool, "grow", refuse)
     monkeypatch.setattr(type(store), "_replace", refuse)
     # One key has nearly all of them: the lists of the others stay short.
     pairs = (store.array.pool.capacity + 1) * (store.array.slots // store.array.buckets)

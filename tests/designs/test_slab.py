@@ -43,7 +43,7 @@ def test_without_memory_for_more_slabs_nothing_changes(
     def refuse(*_: Any) -> None:
         raise MemoryError("no room")
 
-    monkeypatch.setattr(SlabPool, "grow_by", refuse)
+    monkeypatch.setattr(SlabPool, "grow", refuse)
     batch = keys[N // 2 :]  # some are there
     with pytest.raises(TableFull, match="no room; the table is as it was"):
         getattr(table, verb)(batch, batch + 1, *(["add"] if verb == "upsert" else []))

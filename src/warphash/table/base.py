@@ -722,23 +722,19 @@ class BaseTable(Generic[K]):
         memory: str | os.PathLike[str] | None = None,
     ) -> Self:
         """An empty table of a description; or the one in an `ExistingFile`."""
-        options = {name: description[name] for name in ("load_factor", "seed", "hash", "on_full", "attempts")}
+        always = ("design", "load_factor", "seed", "hash", "on_full", "attempts", "count_probes")
+        options = {name: description[name] for name in always}
+        newer = ("nulls", "floats", "load_bounds", "max_size", "evict", "score", "memory")  # which older files lack
+        options |= {name: description[name] for name in newer if description.get(name) is not None}
+        if memory is not None:
+            options["memory"] = memory
         table = cls.__new__(cls)
         BaseTable.__init__(
             table,
             description["key"],
             description["value"],
             capacity=capacity,
-            design=description["design"],
             device=device,
-            count_probes=description["count_probes"],
-            nulls="raise" if (nulls := description.get("nulls")) is None else nulls,  # as of older files, and the next
-            floats=description.get("floats"),
-            load_bounds=description.get("load_bounds"),
-            max_size=description.get("max_size"),
-            evict=description.get("evict"),
-            score=description.get("score"),
-            memory=description.get("memory") if memory is None else memory,
             **options,
             **description["parameters"],
         )

@@ -195,18 +195,14 @@ class SlabPool:
         """Let lanes look for units again after some found the pool exhausted."""
         self._engine.fill(self.descriptor + 8 * _EXHAUSTED_WORD, 0, 8, stream)
 
-    def grow(self, stream: Any = None) -> None:
-        """Add a super block.
+    def grow(self, units: int = 1, stream: Any = None) -> None:
+        """Add super blocks of so many units, or those that there is memory for.
 
         Raises
         ------
         MemoryError
-            If there is no room, or no number for it; the pool is as it was.
+            If there is no room, or no number, for one; the pool is as it was.
         """
-        self.grow_by(1, stream)
-
-    def grow_by(self, units: int, stream: Any = None) -> None:
-        """Grow by so many units, or by what there is memory for; raises `MemoryError` if for no super block."""
         if not self.can_grow:
             raise MemoryError(f"the pool has at most {self._most_super_blocks} super blocks: make it of larger ones")
         wanted = max(1, -(-units // (self.blocks * BLOCK_UNITS)))

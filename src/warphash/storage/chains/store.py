@@ -438,7 +438,7 @@ class ChainSlots:
         elif pool.can_grow:
             pairs = counts.size + counts.tombstones + missing
             spares = min(missing, self.engine.lanes)
-            pool.grow_by(policies.nodes_to_add(pool.capacity, pairs, self.array.pairs_per_node, spares), stream)
+            pool.grow(policies.nodes_to_add(pool.capacity, pairs, self.array.pairs_per_node, spares), stream)
         else:
             keys = 2 * (counts.size + missing)
             self._replace(self._slots_for(keys), keys, Cause.NO_SLOT, stream, nodes=2 * pool.capacity)
@@ -460,7 +460,7 @@ class ChainSlots:
         wanted = policies.nodes_to_hold(n, array.lists) if self.grows and pool.can_grow else 0
         if wanted and pool.counted_free < 4 * n:
             with suppress(MemoryError):  # by much, so that it is seldom
-                pool.grow_by(max(wanted - pool.counted_free, pool.capacity // 2), stream)
+                pool.grow(max(wanted - pool.counted_free, pool.capacity // 2), stream)
         while pool.surely_free < most and pool.learn(wait=True):
             pass
         return pool.surely_free >= most
