@@ -59,11 +59,9 @@ class HostEngine(Engine, Protocol):
         return None
 
     def allocate_pinned(self, nbytes: int) -> Buffer:
-        """As `allocate`."""
         return self.allocate(nbytes)
 
     def from_host(self, array: npt.NDArray[Any], stream: Any = None) -> Buffer:
-        """Copy a contiguous array into new memory."""
         memory = self.allocate(array.nbytes)
         self.upload(memory.ptr, array)
         return memory
@@ -83,7 +81,6 @@ class HostEngine(Engine, Protocol):
         return None
 
     def answer(self, words: int) -> HostAnswer:
-        """Room for so many words of 64 bits."""
         return HostAnswer(self.allocate_pinned(8 * words), self.copy)
 
     def is_captured(self, stream: Any) -> bool:

@@ -142,11 +142,9 @@ class ReadWriteLock:
         try:
             self._known.add(thread)
             with self._mutex:
-                if self._changed is None:
-                    self._changed = threading.Condition(self._mutex)
                 self._waiting_to_write.add(thread)
                 self._due.add(thread)  # so that a thread which calls again and again waits, too
-                if not self._changed.wait_for(lambda: self._is_free_for(thread), seconds):
+                if not self._condition().wait_for(lambda: self._is_free_for(thread), seconds):
                     return False
                 self._waiting_to_write.discard(thread)
                 self._due.discard(thread)

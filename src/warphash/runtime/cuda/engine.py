@@ -223,12 +223,6 @@ class CudaEngine:
         The highest clock rates of its multiprocessors (``"sm"``) and of its memory (``"memory"``), by the driver.
     processors
         Its multiprocessors.
-    window_bytes
-        Part of a table that stays in the second-level cache while elements go there.
-    reach_bytes
-        Largest table whose addresses stay in the translation caches of all multiprocessors.
-    lanes
-        That run at once.
     overlaps_kernels
         The blocks of a kernel may come before the one before it in its stream has ended (compute capability 9.0).
     staging
@@ -431,7 +425,6 @@ class CudaEngine:
         return self._pinned.allocate(nbytes)
 
     def fill(self, target: int, byte: int, nbytes: int, stream: Any = None) -> None:
-        """Set ``nbytes`` bytes from an address on."""
         if nbytes:
             status = self._streams.fill(stream, target, byte, nbytes)
             if status:
@@ -445,7 +438,6 @@ class CudaEngine:
                 raise error(status, f"copying {nbytes:,} bytes on {self.device}")
 
     def to_host(self, ptr: int, dtype: npt.DTypeLike, count: int, stream: Any = None) -> npt.NDArray[Any]:
-        """Read ``count`` items of ``dtype`` at ``ptr`` into a new host array; waits for ``stream``."""
         array = np.empty(count, dtype)
         self.staging.download(ptr, array, stream)
         return array
@@ -461,7 +453,6 @@ class CudaEngine:
         self.staging.upload(target, array, stream)
 
     def answer(self, words: int) -> CudaAnswer:
-        """Pinned memory for so many words of 64 bits."""
         return CudaAnswer(self, words)
 
     def mark(self) -> CudaMark:
@@ -485,7 +476,6 @@ class CudaEngine:
             raise error(status, f"running kernels on {self.device}")
 
     def sweep(self, memory: int, nbytes: int, window_bytes: int, body: WindowBody, writes: bool, stream: Any) -> None:
-        """As `Engine.sweep`."""
         self._sweeper.run(memory, nbytes, window_bytes, body, writes, stream)
 
     @functools.cached_property

@@ -119,25 +119,21 @@ class EmulatedEngine(HostEngine):
         return DeviceBuffer(self.memory.take(nbytes), nbytes, self.memory.give_back)
 
     def fill(self, target: int, byte: int, nbytes: int, stream: Any = None) -> None:
-        """Set ``nbytes`` bytes from an address on."""
         self.memory.check(target, nbytes)
         ctypes.memset(target, byte, nbytes)
 
     def copy(self, target: int, source: int, nbytes: int, stream: Any = None) -> None:
-        """Copy from address to address, both on the device."""
         for address in (target, source):
             self.memory.check(address, nbytes)
         ctypes.memmove(target, source, nbytes)
 
     def to_host(self, ptr: int, dtype: npt.DTypeLike, count: int, stream: Any = None) -> npt.NDArray[Any]:
-        """Read ``count`` items of ``dtype`` at ``ptr`` into a new array."""
         array = np.empty(count, dtype)
         self.memory.check(ptr, array.nbytes)
         ctypes.memmove(address_of(array), ptr, array.nbytes)
         return array
 
     def upload(self, target: int, array: npt.NDArray[Any], stream: Any = None) -> None:
-        """Copy a contiguous array to memory that is there."""
         self.memory.check(target, array.nbytes)
         ctypes.memmove(target, address_of(array), array.nbytes)
 

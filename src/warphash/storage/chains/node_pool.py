@@ -297,11 +297,6 @@ class SlabPool:
         self._answers += [answer for answer, _ in self._asked]
         self._asked.clear()
 
-    def slab(self, address: int) -> int:
-        """Where the slab of an address is in the engine's memory."""
-        units = self.memory.bases[address >> 24] + self.blocks * _BITMAP_BYTES
-        return units + (address & 0xFFFFFF) * self._unit_bytes
-
     @property
     def _super_block_bytes(self) -> int:
         return self.blocks * (_BITMAP_BYTES + BLOCK_UNITS * self._unit_bytes)
