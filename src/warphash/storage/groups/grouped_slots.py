@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from ...designs.base import Design
 from ...runtime.engine import Engine
 from ..rows import Rows
-from ..slots import MemoryUse, Recovery, Slots
+from ..slots import Recovery, Slots
 from .value_memory import Lists
 
 __all__ = ["GroupedSlots"]
@@ -26,7 +26,6 @@ class _Pairs(Protocol):
     def lists(self) -> Lists: ...
     @property
     def slots(self) -> int: ...
-    def memory_use(self) -> MemoryUse: ...
     def counted(self, stream: Any) -> int: ...
     def pack(self, stream: Any) -> int: ...
 
@@ -84,9 +83,6 @@ class GroupedSlots:
     def pack(self, stream: Any = None) -> int:
         """Bring the values of each key together, and drop erased ones; how many segments fewer there are."""
         return self._rows.pack(stream)
-
-    def memory_use(self) -> MemoryUse:
-        return self._rows.memory_use()
 
     def broken_buckets(self, stream: Any = None) -> int:
         """Broken buckets of the table of keys; one more if the lists have other values than are counted."""

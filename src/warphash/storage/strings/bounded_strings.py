@@ -34,10 +34,6 @@ class BoundedStrings(StringRows):
     inner: BoundedRows
 
     @property
-    def max_size(self) -> int:
-        return self.inner.max_size
-
-    @property
     def piece(self) -> int:
         return self.inner.piece
 

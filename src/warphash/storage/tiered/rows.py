@@ -151,7 +151,7 @@ class TieredRows:
         asked = missed.packed(keys, tiers.key_bytes, stream)
         missed.add(tiers.home.counts(asked.ptr, missed.n, entry, stream), out, stream)
 
-    def execute(self, batch: MixedBatch, stream: Any) -> None:
+    def execute(self, batch: MixedBatch, default: bytes, stream: Any) -> None:
         """Raise: no operation happens at one moment in both tiers."""
         raise UnsupportedVerb(f"design {self._design.name!r} has no execute")
 
