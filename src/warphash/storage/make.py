@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..designs import auto, registry
 from ..designs.base import Design
@@ -20,7 +20,35 @@ from .word_rows import WordRows
 if TYPE_CHECKING:
     from .bounded.policies import Policy
 
-__all__ = ["make_storage", "programs"]
+__all__ = ["StorageSpec", "make_storage", "programs"]
+
+
+class StorageSpec(NamedTuple):
+    """What a storage is made of, and for.
+
+    Attributes
+    ----------
+    parameters
+        All parameters of the design.
+    key_bytes, value_bytes
+        Width of a row.
+    capacity
+        Keys to have room for.
+    family
+        Of hash functions: one of `hash_constants.HASHES`.
+    options
+        What the store may do.
+    """
+
+    engine: Engine
+    design: Design
+    parameters: Mapping[str, Any]
+    key_bytes: int
+    value_bytes: int
+    capacity: int
+    seed: int
+    family: str
+    options: StoreOptions
 
 
 @cache
@@ -74,38 +102,29 @@ def programs(
 
 
 def make_storage(
-    engine: Engine,
-    design: Design,
-    parameters: Mapping[str, Any],
+    wanted: StorageSpec,
     *,
-    key_bytes: int,
-    value_bytes: int,
-    capacity: int,
-    seed: int,
-    family: str,
-    options: StoreOptions,
     multi: bool = False,
     bound: Bound | None = None,
     any_length: bool = False,
     drops_nulls: bool = False,
 ) -> Rows:
-    """Make an empty storage for ``capacity`` keys: a store of the design's family, behind the rows that are asked for.
+    """Make an empty storage: a store of the design's family, behind the rows that are asked for.
 
     Parameters
     ----------
-    family
-        Of hash functions: one of `hash_constants.HASHES`.
     multi
         Keys repeat: in the lists of a design that has lists, or in groups of values behind a table of any other.
     bound
         Of the number of keys; None for no bound.
     any_length
-        Keys are strings of any length; ``key_bytes`` is the width of their rows.
+        Keys are strings of any length; ``wanted.key_bytes`` is the width of their rows.
     drops_nulls
         Nulls among such keys are left out.
     """
     _import_for_verbs()
     policy: Policy | None = None
+    engine, design, options, seed = wanted.engine, wanted.design, wanted.options, wanted.seed
     ranked = bound is not None and bound.evict in RANKED_ROWS
     if any_length:
         from .bounded.policies import make_policy
@@ -113,25 +132,23 @@ def make_storage(
         from .strings.string_rows import StringRows
         from .strings.string_table import NUMBER_BYTES, StringTable
 
-        key_bytes, strings = NUMBER_BYTES, StringTable(engine, seed, capacity)
+        wanted, strings = wanted._replace(key_bytes=NUMBER_BYTES), StringTable(engine, seed, wanted.capacity)
         if bound is not None and bound.evict == "lfu":
             policy = ByHash(engine, make_policy("lfu", engine, bound.max_size, HASH_BYTES, seed), strings)
+    key_bytes, value_bytes = wanted.key_bytes, wanted.value_bytes
     rows: Any
     if multi and not design.layout.keeps_duplicates:
-        hashing = {"seed": seed, "family": family}
-        rows = _grouped(engine, design, parameters, key_bytes, value_bytes, capacity, options, hashing)
+        rows = _grouped(wanted)
     elif design.layout.composed:
-        composed = import_module(f".{design.layout.family}.rows", __package__)
-        widths = {"key_bytes": key_bytes, "value_bytes": value_bytes}
-        rows = composed.make_storage(
-            engine, design, parameters, capacity=capacity, seed=seed, family=family, options=options, **widths
-        )
+        rows = import_module(f".{design.layout.family}.rows", __package__).make_storage(wanted)
     else:
         in_rows, *stored = _stored_widths(design, key_bytes, value_bytes, ranked)
-        kind = TableKind(engine, design, parameters, spec_of(design, tuple(parameters.items()), *stored, family))
+        spec = spec_of(design, tuple(wanted.parameters.items()), *stored, wanted.family)
+        kind = TableKind(engine, design, wanted.parameters, spec)
         if in_rows and options.leaves:
             options = options._replace(leaves=False)
-        store: Slots = store_maker(design.layout.family)(kind, capacity, seed, family, options, multi)
+        make_store = store_maker(design.layout.family)
+        store: Slots = make_store(kind, wanted.capacity, seed, wanted.family, options, multi)
         if in_rows:
             from .wide_rows import WideRows
 
@@ -150,25 +167,16 @@ def make_storage(
     return cast(Rows, rows)
 
 
-def _grouped(
-    engine: Engine,
-    design: Design,
-    parameters: Mapping[str, Any],
-    key_bytes: int,
-    value_bytes: int,
-    capacity: int,
-    options: StoreOptions,
-    hashing: Mapping[str, Any],
-) -> Rows:
+def _grouped(wanted: StorageSpec) -> Rows:
     """Pairs of keys that repeat: a table of the design from keys to groups, and the values of the groups."""
     from .groups.grouped_rows import GroupedRows
     from .groups.key_groups import NUMBER_BYTES
 
-    widths: dict[str, Any] = {"key_bytes": key_bytes, "value_bytes": NUMBER_BYTES}
-    grows = options._replace(grows=True, leaves=False)
+    options = wanted.options._replace(grows=True, leaves=False)
 
     def make_index(groups: int) -> Rows:
-        return make_storage(engine, design, parameters, capacity=groups, options=grows, **widths, **hashing)
+        return make_storage(wanted._replace(value_bytes=NUMBER_BYTES, capacity=groups, options=options))
 
-    rows: Any = GroupedRows(engine, make_index, key_bytes, value_bytes, capacity, grows=options.grows)
+    widths, grows = (wanted.key_bytes, wanted.value_bytes), wanted.options.grows
+    rows: Any = GroupedRows(wanted.engine, make_index, *widths, wanted.capacity, grows=grows)
     return cast(Rows, rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..storage.make import make_storage
+from ..storage.make import StorageSpec, make_storage
 from ..storage.slots import StoreOptions
 from .copies import Copies
 from .facts import Facts
@@ -46,7 +46,7 @@ class Parts:
 
     def __init__(self, facts: Facts, front: Front, capacity: int, store: StoreOptions) -> None:
         self.facts, self.front = facts, front
-        storage = make_storage(
+        wanted = StorageSpec(
             front.engine,
             facts.design,
             facts.parameters,
@@ -56,6 +56,9 @@ class Parts:
             seed=facts.seed,
             family=facts.options["hash"],
             options=store,
+        )
+        storage = make_storage(
+            wanted,
             multi=facts.is_multi,
             bound=facts.bound,
             any_length=front.key.has_any_length,

@@ -26,11 +26,11 @@ from ...designs.base import Design
 from ...errors import TableFull, UnsupportedVerb
 from ...runtime.abi import Flag
 from ...runtime.devices import engine_for
-from ...runtime.engine import Engine
 from ..batch import Batch, MixedBatch
 from ..bounded.bound import Bound
 from ..chosen_elements import flagged
 from ..elements import flags_at
+from ..make import StorageSpec
 from ..make import make_storage as make_tier
 from ..slots import MemoryUse, StoreOptions, resting
 from .cache import Cache
@@ -49,45 +49,27 @@ _LOG_SHARE = 4
 """A cache with a quarter of its pairs in the log of changes is written back."""
 
 
-def make_storage(
-    engine: Engine,
-    design: Design,
-    parameters: Mapping[str, Any],
-    *,
-    key_bytes: int,
-    value_bytes: int,
-    capacity: int,
-    seed: int,
-    family: str,
-    options: StoreOptions,
-) -> TieredRows:
-    """Make both tiers, for ``capacity`` keys; or open the home in a file. See `storage.make.make_storage`."""
+def make_storage(wanted: StorageSpec) -> TieredRows:
+    """Make both tiers; or open the home in a file. See `storage.make.make_storage`."""
+    engine, parameters, capacity, options = wanted.engine, wanted.parameters, wanted.capacity, wanted.options
     in_memory = options.memory == "host"
     name, choices = auto.choose() if in_memory else ("stadium", {})
-    widths: dict[str, Any] = {"key_bytes": key_bytes, "value_bytes": value_bytes, "seed": seed, "family": family}
 
-    def tier(
-        where: Engine,
-        name: str,
-        choices: Mapping[str, Any],
-        capacity: int,
-        options: StoreOptions,
-        bound: Bound | None = None,
-    ) -> Any:
+    def tier(name: str, choices: Mapping[str, Any], bound: Bound | None = None, **changes: Any) -> Any:
         made = registry.get(name)
-        return make_tier(where, made, made.resolve(choices), capacity=capacity, options=options, bound=bound, **widths)
+        return make_tier(wanted._replace(design=made, parameters=made.resolve(choices), **changes), bound=bound)
 
-    home = tier(
-        engine_for("cpu"), name, choices, capacity, options._replace(memory="device" if in_memory else options.memory)
-    )
+    at_home = options._replace(memory="device" if in_memory else options.memory)
+    home = tier(name, choices, engine=engine_for("cpu"), options=at_home)
     room = parameters["device_capacity"] or max(_FEWEST_CACHED, capacity // _CACHE_SHARE)
     cached = StoreOptions(True, options.attempts, options.load_factor, None, False)
     first_room = min(room, max(_FEWEST_CACHED, capacity))
-    cache = Cache(tier(engine, *auto.choose(), first_room, cached, Bound(room, "lfu")))
-    by_address = Home(engine, home, key_bytes, value_bytes, in_file=not in_memory)
-    tiers = Tiers(engine, cache, by_address, key_bytes, value_bytes)
+    cache = Cache(tier(*auto.choose(), Bound(room, "lfu"), capacity=first_room, options=cached))
+    widths = wanted.key_bytes, wanted.value_bytes
+    tiers = Tiers(engine, cache, Home(engine, home, *widths, in_file=not in_memory), *widths)
     back = parameters["write"] == "back"
-    return TieredRows(design, tiers, WriteBack(max(_FEWEST_CACHED, room // _LOG_SHARE)) if back else WriteThrough())
+    writing = WriteBack(max(_FEWEST_CACHED, room // _LOG_SHARE)) if back else WriteThrough()
+    return TieredRows(wanted.design, tiers, writing)
 
 
 class TieredRows:
