@@ -12,9 +12,27 @@ from ..runtime.abi import WINNERS
 from ..runtime.engine import Buffer, Engine
 from .batch import Batch
 
-__all__ = ["CLAIMED_ELEMENTS", "DeviceList", "Elements", "Pieces", "flags_at", "pieces", "with_flags"]
+__all__ = ["CLAIMED_ELEMENTS", "DeviceList", "Elements", "Piece", "all_pieces", "flags_at", "pieces", "with_flags"]
 
-Pieces = Iterable[tuple[int, int, int, int]]
+
+class Piece(NamedTuple):
+    """Elements of one launch.
+
+    Attributes
+    ----------
+    first
+        Number of the element that the arrays of the launch begin at.
+    elements
+        How many.
+    indices, length
+        Addresses of the list and of its length. 0 without a list: all elements, in order. 0 for the length of a list of
+        so many elements.
+    """
+
+    first: int
+    elements: int
+    indices: int = 0
+    length: int = 0
 
 
 class DeviceList(NamedTuple):
@@ -45,27 +63,27 @@ def with_flags(engine: Engine, batch: Batch) -> tuple[Batch, Buffer]:
     return batch._replace(flags=held.ptr), held
 
 
-def pieces(engine: Engine, n: int, piece: int, only: npt.NDArray[np.int64] | DeviceList | None, stream: Any) -> Pieces:
-    """Launches: first element, number of elements, addresses of an index list and its length (0: all in order)."""
+def all_pieces(n: int, most: int) -> Iterable[Piece]:
+    """Launches over all of ``n`` elements, of up to ``most`` each."""
+    if n <= most:
+        return (Piece(0, n),)
+    return (Piece(at, min(most, n - at)) for at in range(0, n, most))
+
+
+def pieces(engine: Engine, n: int, most: int, only: Elements, stream: Any) -> Iterable[Piece]:
+    """Launches over ``n`` elements, or over those of ``only`` some. One launch has all that a kernel has listed."""
     if isinstance(only, DeviceList):
-        return ((0, n, only.indices, only.report + WINNERS),)
-    if only is None and n <= piece:
-        return ((0, n, 0, 0),)
-    return _cut(engine, n, piece, only, stream)
+        return (Piece(0, n, only.indices, only.report + WINNERS),)
+    return all_pieces(n, most) if only is None else _listed_pieces(engine, n, most, only, stream)
 
 
-def _cut(
-    engine: Engine, n: int, piece: int, only: npt.NDArray[np.int64] | None, stream: Any
-) -> Iterator[tuple[int, int, int, int]]:
-    for at in range(0, n, max(piece, 1)):
-        count = min(piece, n - at)
-        if only is None:
-            yield at, count, 0, 0
-            continue
+def _listed_pieces(engine: Engine, n: int, most: int, only: npt.NDArray[np.int64], stream: Any) -> Iterator[Piece]:
+    for at in range(0, n, max(most, 1)):
+        count = min(most, n - at)
         here = only[np.searchsorted(only, at) : np.searchsorted(only, at + count)] - at
         if len(here):
             words = np.empty(2 + len(here), np.uint32)  # the length, in 64 bits, then the list
             words[:2] = np.array([len(here)], np.uint64).view(np.uint32)
             words[2:] = here
             held = engine.from_host(words, stream)
-            yield at, len(here), held.ptr + 8, held.ptr
+            yield Piece(at, len(here), held.ptr + 8, held.ptr)

@@ -13,16 +13,16 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ...runtime.abi import WINNERS, ChainBatch, ChainTable, Op
+from ...runtime.abi import ChainBatch, ChainTable, Op
 from .. import policies
-from ..elements import DeviceList
+from ..elements import Piece, all_pieces, pieces
 from ..hash_constants import MAX_BUCKETS, buckets_for, draw_constants
-from ..lookup import NO_FIELDS
+from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
 from ..new_memory import copied
 from ..scratch import Outcome, ReportBuffer, zeroed_report
 from ..slots import MemoryUse, TableKind
 from ..snapshots import Snapshot
-from .element_lists import Chosen, ElementLists, FlaggedElements, Piece, all_pieces
+from .element_lists import Chosen, ElementLists, FlaggedElements
 from .ledger import Ledger
 from .node_pool import BLOCK_UNITS, MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
 
@@ -221,7 +221,7 @@ class ChainArray:
     def find_all(self, keys: int, n: int, offsets: int, values: int, stream: Any = None) -> None:
         """Values of each key, from its offset (uint64, n + 1 of them) to the next."""
         width = self.spec.word_bytes
-        for at, count, *_ in all_pieces(n):
+        for at, count, *_ in all_pieces(n, LAUNCH_ELEMENTS):
             batch = ChainBatch(n=count, keys=keys + at * width, offsets=offsets + 8 * at, out_values=values)
             self.program.run("find_all", self.table, batch, count, stream)
 
@@ -248,7 +248,7 @@ class ChainArray:
         """Place all pairs of other chains, those of one key in their order."""
         self.pool.lend(self.pool.capacity)
         report = self._report.reset(stream)
-        for at, count, *_ in all_pieces(other.lists):
+        for at, count, *_ in all_pieces(other.lists, LAUNCH_ELEMENTS):
             batch = ChainBatch(
                 n=count,
                 source_nodes=other._memory.ptr + at * self._node_bytes,
@@ -329,18 +329,16 @@ class ChainArray:
             self._erased_behind_tails = True
 
     def _pieces_of(self, n: int, which: Chosen, stream: Any) -> Iterable[Piece]:
-        if which is None:
-            return all_pieces(n)
         if isinstance(which, FlaggedElements):
             return which.pieces
-        if isinstance(which, DeviceList):
-            return (Piece(0, n, which.indices, which.report + WINNERS),)
-        return self._lists.pieces(which, stream)
+        if isinstance(which, np.ndarray):
+            return self._lists.pieces(which, stream)
+        return pieces(self.engine, n, LAUNCH_ELEMENTS, which, stream)
 
     def _run_over_lists(
         self, entry: str, batch: ChainBatch, stream: Any, first: int = 0, lists: int | None = None
     ) -> None:
-        for at, count, *_ in all_pieces(self.lists if lists is None else lists):
+        for at, count, *_ in all_pieces(self.lists if lists is None else lists, LAUNCH_ELEMENTS):
             batch.n, batch.first_list = count, first + at
             self.program.run(entry, self.table, batch, count, stream)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -11,37 +11,17 @@ import numpy.typing as npt
 
 from ...runtime.abi import Flag
 from ...runtime.engine import Buffer, Engine
-from ..elements import Elements
+from ..elements import Elements, Piece, all_pieces
 from ..lookup import LAUNCH_ELEMENTS
 from ..selection import numbers_of
 
-__all__ = ["Chosen", "ElementLists", "FlaggedElements", "Piece", "all_pieces", "flagged_elements"]
+__all__ = ["Chosen", "ElementLists", "FlaggedElements", "flagged_elements"]
 
 _KEPT_BYTES = 64 << 10
 """A list of 16,000 elements: long enough that its launch takes longer than the copy of the list."""
 
 _LENGTH_WORDS = 2
 """The length of a list, of 64 bits, lies in front of its numbers of 32 bits."""
-
-
-class Piece(NamedTuple):
-    """Elements of one launch.
-
-    Attributes
-    ----------
-    first
-        Number of the element that the arrays of the launch begin at.
-    elements
-        How many.
-    indices, length
-        Addresses of the list and of its length. 0 without a list: all elements, in order. 0 for the length of a list of
-        so many elements.
-    """
-
-    first: int
-    elements: int
-    indices: int = 0
-    length: int = 0
 
 
 class FlaggedElements(NamedTuple):
@@ -55,13 +35,6 @@ Chosen = Elements | FlaggedElements
 """Elements of a batch to take part; all of them if None."""
 
 
-def all_pieces(n: int) -> Iterable[Piece]:
-    """The launches of a batch of ``n`` elements."""
-    if n <= LAUNCH_ELEMENTS:
-        return (Piece(0, n),)
-    return (Piece(at, min(LAUNCH_ELEMENTS, n - at)) for at in range(0, n, LAUNCH_ELEMENTS))
-
-
 def flagged_elements(engine: Engine, flags: int, n: int, flag: Flag, stream: Any = None) -> FlaggedElements:
     """List those of ``n`` elements that have a flag, ascending; ``flags`` is the address of their bytes. Waits.
 
@@ -71,7 +44,7 @@ def flagged_elements(engine: Engine, flags: int, n: int, flag: Flag, stream: Any
         If there is no memory for the lists: 4 bytes for each listed element.
     """
     chosen = FlaggedElements([], [])
-    for at, elements, *_ in all_pieces(n):
+    for at, elements, *_ in all_pieces(n, LAUNCH_ELEMENTS):
         numbers, count = numbers_of(engine, flags + at, elements, flag, stream)
         if count:
             chosen.pieces.append(Piece(at, count, numbers.ptr))

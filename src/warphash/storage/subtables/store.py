@@ -237,7 +237,7 @@ class SubtableSlots:
 
     def _withdraw_recovery(self) -> None:
         """The table is whole, unless displaced pairs are left: then the next call tries again to place them."""
-        if not self._displaced.n:
+        if not len(self._displaced.keys):
             self.recovery.step = None
 
     def _end(self, stream: Any, coming: int = 0) -> bool:
