@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...designs.base import Design
 from ...errors import TableFull, UnsupportedVerb
 from ...runtime.abi import EMIT_TILE, Flag, ListBatch, Op, kind_of
 from ...runtime.engine import Buffer, Engine
@@ -38,8 +39,7 @@ from ..batch import Batch, MixedBatch
 from ..rows import AllValues, Rows
 from ..scratch import zeroed_report
 from ..selection import offsets_of_counts, select
-from ..slots import MemoryUse, Recovery, resting
-from .grouped_slots import GroupedSlots
+from ..slots import MemoryUse, Recovery, Slots, resting
 from .key_groups import MOST_GROUPS, NUMBER_BYTES, BatchGroups, counted_up, groups_of, numbers_of, taken
 from .order import ordered, ordered_rows
 from .table_numbers import NewKeys
@@ -438,3 +438,60 @@ class GroupedRows:
         twin._capacity = self._capacity
         twin._state, twin._size_rebuilt = self._rebuilt(self._capacity, stream), self.lists.size
         return twin
+
+
+class GroupedSlots:
+    """The part of `slots.Slots` that a table asks for. A slot is room for a value. The table resizes as a whole."""
+
+    resizes: int | None = None
+    peak_nbytes: int | None = None
+
+    def __init__(self, rows: GroupedRows) -> None:
+        self._rows = rows
+        self.engine: Engine = rows.engine
+        self.design: Design = self._keys.design
+        self.seed: int = self._keys.seed
+
+    @property
+    def _keys(self) -> Slots:
+        return self._rows.index.store
+
+    @property
+    def recovery(self) -> Recovery:
+        """That of the table of keys, which may have put off its clearing; or that of the pairs."""
+        keys = self._keys.recovery
+        return self._rows.recovery if keys.step is None else keys
+
+    @property
+    def size(self) -> int:
+        return self._rows.lists.size
+
+    @property
+    def slots(self) -> int:
+        return self._rows.slots
+
+    capacity = slots
+
+    @property
+    def rebuilds(self) -> int:
+        return self._rows.rebuilds
+
+    @property
+    def insert_probes(self) -> float | None:
+        return self._keys.insert_probes
+
+    @property
+    def pending(self) -> bool:
+        return self._rows.recovery.step is not None or self._keys.pending
+
+    def finish(self, stream: Any = None) -> None:
+        self._rows.recovery.run(self.engine, stream)
+        self._keys.finish(stream)
+
+    def pack(self, stream: Any = None) -> int:
+        """Bring the values of each key together, and drop erased ones; how many segments fewer there are."""
+        return self._rows.pack(stream)
+
+    def broken_buckets(self, stream: Any = None) -> int:
+        """Broken buckets of the table of keys; one more if the lists have other values than are counted."""
+        return self._keys.broken_buckets(stream) + (self._rows.counted(stream) != self.size)

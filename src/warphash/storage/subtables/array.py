@@ -43,8 +43,8 @@ from ..scratch import Allocate, Scratch, zeroed_report
 from ..slots import MemoryUse, SubtableFigures, TableKind
 from ..update.pairs import Pairs
 from .account import Account
+from .arena import Arena
 from .coordination import program_of
-from .displaced import Arena
 from .insert import Insert, Piece, Workspace
 from .routing import route_empty, route_resized
 
