@@ -102,12 +102,16 @@ class Listing(NamedTuple):
     answer: Answer | None
     report: Buffer | None
 
-    def part(self, stream: Any) -> Part:
-        """Return the elements. Waits for the kernel, and for nothing behind it."""
+    def counted(self) -> int:
+        """How many elements are listed. Waits for the kernel, and for nothing behind it."""
         if self.answer is None:
-            return Part(self.engine, 0, self.listed)
+            return 0
         self.answer.wait()
-        n = int(self.answer.words[0])
+        return int(self.answer.words[0])
+
+    def part(self, stream: Any) -> Part:
+        """Return the elements. Waits as `counted`."""
+        n = self.counted()
         numbers = self.engine.allocate(max(1, 8 * n), stream)
         if n:
             widen = WordBatch(n=n, rows=self.listed.ptr, row_bytes=4, words=numbers.ptr, word_bytes=8)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..runtime.abi import Flag, RowBatch, StoredRows
+from ..runtime.abi import Flag
 from ..runtime.engine import Buffer, Engine
-from ..runtime.source import ROWS
-from .scratch import zeroed_report
+from .chosen_elements import listing
 
 __all__ = ["Listed", "list_unplaced"]
 
@@ -39,7 +38,5 @@ def list_unplaced(engine: Engine, flags: int, n: int, stream: Any = None) -> Lis
     MemoryError
         If there is no room for the list.
     """
-    numbers, report = engine.allocate(4 * n, stream), zeroed_report(engine, stream)
-    batch = RowBatch(n=n, flags=flags, listed_flag=Flag.UNPLACED, list=numbers.ptr, report=report.ptr)
-    engine.program(ROWS).run("list_flagged", StoredRows(), batch, n, stream)
-    return Listed(numbers, report.read(stream).winners)
+    made = listing(engine, flags, n, Flag.UNPLACED, stream)
+    return Listed(made.listed, made.counted())
