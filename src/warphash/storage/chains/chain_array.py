@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ...runtime.abi import ChainBatch, ChainTable, Op
+from ...runtime.abi import ChainBatch, ChainTable
 from .. import policies
+from ..batch import Batch, MixedBatch
 from ..elements import Piece, all_pieces, pieces
 from ..hash_constants import MAX_BUCKETS, buckets_for, draw_constants
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
@@ -27,6 +28,8 @@ from .ledger import Ledger
 from .node_pool import BLOCK_UNITS, MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
 
 __all__ = ["ChainArray"]
+
+_NOT_MIXED = MixedBatch(0, 0, 0, 0, 0, 0)
 
 
 class Entries(NamedTuple):
@@ -279,45 +282,40 @@ class ChainArray:
     def launch(
         self,
         entry: str,
-        n: int,
-        *,
-        keys: int,
-        values: int = 0,
-        operations: int = 0,
-        out_values: int = 0,
-        out_counts: int = 0,
-        flags: int = 0,
-        default: int = 0,
-        op: Op = Op.KEEP,
-        kind: int = 0,
-        count_probes: bool = False,
+        given: Batch,
         which: Chosen = None,
-        stream: Any = None,
+        *,
+        mixed: MixedBatch = _NOT_MIXED,
+        out_counts: int = 0,
+        count_probes: bool = False,
     ) -> None:
-        """Run kernel ``entry`` over ``n`` elements, or those of ``which``, and count in the ledger.
+        """Run kernel ``entry`` over the elements of a batch, or those of ``which``, and count in the ledger.
 
         For operations that change the table, whose callers hold its lock alone: they share the batch and the ledger.
 
         Parameters
         ----------
-        keys, values, operations, out_values, out_counts, flags
-            Addresses of arrays with an item for each element; 0 for none.
+        mixed
+            Of a mixed batch, what it has besides.
+        out_counts
+            Address of a uint32 for each element; 0 for none.
         """
         if self.reuses:
-            self._note_erased(entry, stream)
-        width = self.spec.word_bytes
+            self._note_erased(entry, given.stream)
+        width, (keys, values, n, op, kind, flags, *_) = self.spec.word_bytes, given
+        operations, out_values = mixed.operations, mixed.out_values
         batch = self._batch
-        batch.report, batch.default_value = self.ledger.report, default
+        batch.report, batch.default_value = self.ledger.report, mixed.default
         batch.op, batch.kind, batch.count_probes = op, kind, count_probes
         self.ledger.open()
-        for at, count, indices, length in self._pieces_of(n, which, stream):
+        for at, count, indices, length in self._pieces_of(n, which, given.stream):
             batch.n, batch.indices, batch.count = count, indices, length
             batch.keys, batch.values = keys + at * width, values and values + at * width
             batch.operations = operations and operations + at
             batch.out_values = out_values and out_values + at * width
             batch.out_counts = out_counts and out_counts + 4 * at
             batch.out_flags = flags and flags + at
-            self.program.run(entry, self.table, batch, count, stream)
+            self.program.run(entry, self.table, batch, count, given.stream)
 
     # ---- launches
     def _note_erased(self, entry: str, stream: Any) -> None:

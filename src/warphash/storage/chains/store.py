@@ -234,18 +234,8 @@ class ChainSlots:
         self._grow_ahead(batch)
 
         def launch(which: Chosen = None) -> None:
-            self.array.launch(
-                "append_runs" if runs else self.array.entries.insert,
-                n,
-                keys=batch.keys,
-                values=batch.values,
-                flags=batch.flags,
-                op=batch.op,
-                kind=batch.kind,
-                count_probes=self.counts_probes,
-                which=which,
-                stream=stream,
-            )
+            entry = "append_runs" if runs else self.array.entries.insert
+            self.array.launch(entry, batch, which, count_probes=self.counts_probes)
 
         if self._has_room_for(n, stream):
             self._launch_inserts(launch, n, 0, stream)
@@ -291,20 +281,10 @@ class ChainSlots:
         """
         self.recovery.run(self.engine, stream)
         n = batch.n
+        given = Batch(batch.keys, batch.values, n, flags=batch.flags, stream=stream)
 
         def launch(which: Chosen = None) -> None:
-            self.array.launch(
-                self.array.entries.execute,
-                n,
-                keys=batch.keys,
-                values=batch.values,
-                operations=batch.operations,
-                out_values=batch.out_values,
-                flags=batch.flags,
-                default=batch.default,
-                which=which,
-                stream=stream,
-            )
+            self.array.launch(self.array.entries.execute, given, which, mixed=batch)
 
         if self._has_room_for(n, stream):
             self._launch_inserts(launch, n, n, stream)
@@ -332,7 +312,7 @@ class ChainSlots:
         elements = len(only) if isinstance(only, np.ndarray) else n
         if elements:
             self._erases_left -= elements
-            self.array.launch(entry, n, keys=keys, flags=flags, out_counts=counts, which=only, stream=stream)
+            self.array.launch(entry, Batch(keys, 0, n, flags=flags, stream=stream), only, out_counts=counts)
             self._upkeep_if_due(True, stream)
 
     def _launch_inserts(self, launch: Callable[[], None], inserts: int, erases: int, stream: Any) -> None:
@@ -397,7 +377,7 @@ class ChainSlots:
         if batch.op == Op.KEEP:
             if array.repeats:  # an interrupt may come before a kernel writes the flags
                 self.engine.fill(batch.flags, Flag.PRESENT, n, stream)
-            return _TakeBack(self, batch.keys, batch.values, n, batch.flags)
+            return _TakeBack(self, batch)
         most = policies.nodes_for_batch(n, array.pairs_per_node)
         if n <= LAUNCH_ELEMENTS and (array.pool.surely_free >= most or array.pool.free(stream) >= most):
             return lambda stream: None  # it is one launch, which finds its nodes
@@ -612,18 +592,18 @@ class _TakeBack:
     piece erases one pair, list by list in order. So the ledger tells how far it came.
     """
 
-    def __init__(self, store: ChainSlots, keys: int, values: int, n: int, flags: int) -> None:
-        self._store, self._keys, self._values, self._n, self._flags = store, keys, values, n, flags
+    def __init__(self, store: ChainSlots, batch: Batch) -> None:
+        self._store, self._batch = store, batch
         # The first element of a piece; and of a piece that has begun, the elements that added pairs, and the ledger.
         self._piece: tuple[int, tuple[npt.NDArray[np.int64], int] | None] = 0, None
 
     def __call__(self, stream: Any) -> None:
-        store, array = self._store, self._store.array
-        while self._piece[0] < self._n:
+        store, array, batch = self._store, self._store.array, self._batch
+        while self._piece[0] < batch.n:
             first, begun = self._piece
-            count = min(_TAKEN_BACK_AT_ONCE, self._n - first)
+            count = min(_TAKEN_BACK_AT_ONCE, batch.n - first)
             if begun is None:
-                flags = array.engine.to_host(self._flags + first, np.uint8, count, stream)
+                flags = array.engine.to_host(batch.flags + first, np.uint8, count, stream)
                 begun = first + np.flatnonzero(flags == Flag.CHANGED), array.ledger.read(stream).erased
                 self._piece = first, begun
             added, before = begun
@@ -631,5 +611,5 @@ class _TakeBack:
             store._erases_left -= len(left)
             if len(left):
                 undo = "retract" if array.repeats else "erase"
-                array.launch(undo, self._n, keys=self._keys, values=self._values, which=left, stream=stream)
+                array.launch(undo, batch._replace(kind=0, flags=0, stream=stream), left)
             self._piece = first + count, None
