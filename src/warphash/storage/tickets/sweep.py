@@ -162,12 +162,12 @@ class SweepingProgram:
             part.out_values = batch.out_values and batch.out_values + at * spec.value_word_bytes
             part.out_flags = batch.out_flags and batch.out_flags + at
         try:
-            pays = self._pays("find", table, part, n, 1, stream)
+            pays = self._pays("find", table, part, n, stream)
             buffers = self._allocated(n, self._engine.allocate(8, stream), stream) if pays else None
         except MemoryError:
             buffers = None
         if buffers is not None:
-            self._rounds("find", table, part, n, buffers, False, 1, stream)
+            self._rounds("find", table, part, n, buffers, stream)
             return
         self._own.run("find", table, part, n, stream)
         if self._needs:
@@ -176,40 +176,31 @@ class SweepingProgram:
     def _update(
         self, entry: str, table: TicketTable, batch: TicketBatch, n: int, buffers: _SweepBuffers, stream: Any
     ) -> None:
-        writes = entry in ("place", "combine") or (entry == "settle" and batch.op != Op.KEEP)
-        accesses = 2 if writes and entry != "place" else 1  # the key is read, then the value is written
         # Each element of `place` needs a slot.
-        if entry == "place" or self._pays(entry, table, batch, n, accesses, stream):
+        if entry == "place" or self._pays(entry, table, batch, n, stream):
             # To its caller, an update is one launch.
-            uninterrupted(partial(self._rounds, entry, table, batch, n, buffers, writes, accesses, stream))
+            uninterrupted(partial(self._rounds, entry, table, batch, n, buffers, stream))
             return
         if self._needs:
             self._needs[entry].sample(table, batch, n, stream)
         self._own.run(entry, table, batch, n, stream)
 
-    def _pays(self, entry: str, table: TicketTable, batch: TicketBatch, n: int, accesses: int, stream: Any) -> bool:
+    def _pays(self, entry: str, table: TicketTable, batch: TicketBatch, n: int, stream: Any) -> bool:
         """Whether elements should wait for windows: if they need slots often enough, or by order."""
         if self._access != "auto":
             return True
         need = self._needs[entry].of(table, batch, n, stream)
-        return self._way(accesses * need, n, 0 if entry == "find" else _UPDATE_S) != "direct"
+        return self._way(_accesses(entry, batch) * need, n, 0 if entry == "find" else _UPDATE_S) != "direct"
 
     def _counted(self, waiting: Buffer, stream: Any) -> int:
         return int(self._engine.to_host(waiting.ptr, np.uint64, 1, stream)[0])
 
     def _rounds(
-        self,
-        entry: str,
-        table: TicketTable,
-        batch: TicketBatch,
-        n: int,
-        buffers: _SweepBuffers,
-        writes: bool,
-        accesses: int,
-        stream: Any,
+        self, entry: str, table: TicketTable, batch: TicketBatch, n: int, buffers: _SweepBuffers, stream: Any
     ) -> None:
-        """Do a launch in rounds; ``accesses`` to its slot for each element that needs a slot."""
+        """Do a launch in rounds."""
         engine, memory, slot_bytes = self._engine, self._slots, self._spec.slot_bytes
+        writes, accesses = _writes(entry, batch), _accesses(entry, batch)
         swept = SweepBatch.of(batch, **{name: part.ptr for name, part in buffers._asdict().items()})
         there = TicketTable.from_buffer_copy(table)
 
@@ -262,6 +253,16 @@ class SweepingProgram:
             "sweep": begin_s + nbytes / _COPY_BYTES_PER_S,
         }
         return min(seconds, key=seconds.__getitem__)
+
+
+def _writes(entry: str, batch: TicketBatch) -> bool:
+    """Whether a kernel writes to slots."""
+    return entry in ("place", "combine") or (entry == "settle" and batch.op != Op.KEEP)
+
+
+def _accesses(entry: str, batch: TicketBatch) -> int:
+    """Accesses to its slot of an element that needs a slot: its key may be read before its value is written."""
+    return 2 if _writes(entry, batch) and entry != "place" else 1
 
 
 def sweep_of(
