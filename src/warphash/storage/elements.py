@@ -15,24 +15,9 @@ from .batch import Batch
 __all__ = ["CLAIMED_ELEMENTS", "DeviceList", "Elements", "Piece", "all_pieces", "flags_at", "pieces", "with_flags"]
 
 
-class Piece(NamedTuple):
-    """Elements of one launch.
-
-    Attributes
-    ----------
-    first
-        Number of the element that the arrays of the launch begin at.
-    elements
-        How many.
-    indices, length
-        Addresses of the list and of its length. 0 without a list: all elements, in order. 0 for the length of a list of
-        so many elements.
-    """
-
-    first: int
-    elements: int
-    indices: int = 0
-    length: int = 0
+Piece = tuple[int, int, int, int]
+"""Elements of one launch: number of the element that its arrays begin at, how many, and the addresses of their list and
+of its length. 0 without a list: all elements, in order. 0 for the length of a list of so many elements."""
 
 
 class DeviceList(NamedTuple):
@@ -66,14 +51,14 @@ def with_flags(engine: Engine, batch: Batch) -> tuple[Batch, Buffer]:
 def all_pieces(n: int, most: int) -> Iterable[Piece]:
     """Launches over all of ``n`` elements, of up to ``most`` each."""
     if n <= most:
-        return (Piece(0, n),)
-    return (Piece(at, min(most, n - at)) for at in range(0, n, most))
+        return ((0, n, 0, 0),)
+    return ((at, min(most, n - at), 0, 0) for at in range(0, n, most))
 
 
 def pieces(engine: Engine, n: int, most: int, only: Elements, stream: Any) -> Iterable[Piece]:
     """Launches over ``n`` elements, or over those of ``only`` some. One launch has all that a kernel has listed."""
     if isinstance(only, DeviceList):
-        return (Piece(0, n, only.indices, only.report + WINNERS),)
+        return ((0, n, only.indices, only.report + WINNERS),)
     return all_pieces(n, most) if only is None else _listed_pieces(engine, n, most, only, stream)
 
 
@@ -86,4 +71,4 @@ def _listed_pieces(engine: Engine, n: int, most: int, only: npt.NDArray[np.int64
             words[:2] = np.array([len(here)], np.uint64).view(np.uint32)
             words[2:] = here
             held = engine.from_host(words, stream)
-            yield Piece(at, len(here), held.ptr + 8, held.ptr)
+            yield at, len(here), held.ptr + 8, held.ptr

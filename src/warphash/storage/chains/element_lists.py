@@ -47,7 +47,7 @@ def flagged_elements(engine: Engine, flags: int, n: int, flag: Flag, stream: Any
     for at, elements, *_ in all_pieces(n, LAUNCH_ELEMENTS):
         numbers, count = numbers_of(engine, flags + at, elements, flag, stream)
         if count:
-            chosen.pieces.append(Piece(at, count, numbers.ptr))
+            chosen.pieces.append((at, count, numbers.ptr, 0))
             chosen.lists.append(numbers)
     return chosen
 
@@ -91,4 +91,4 @@ class ElementLists:
             words[:_LENGTH_WORDS] = np.array([len(some)], np.uint64).view(np.uint32)
             words[_LENGTH_WORDS:] = some - first
             self._engine.upload(memory.ptr, words, stream)
-            yield Piece(first, len(some), memory.ptr + 4 * _LENGTH_WORDS, memory.ptr)
+            yield first, len(some), memory.ptr + 4 * _LENGTH_WORDS, memory.ptr

@@ -42,7 +42,7 @@ from ...runtime.abi import (
 from ...runtime.engine import Buffer, KernelSpec
 from .. import snapshots
 from ..batch import Batch
-from ..elements import DeviceList, Elements, pieces
+from ..elements import DeviceList, Elements, Piece, pieces
 from ..hash_constants import buckets_for, draw_constants, inverse_of
 from ..listed import Listed
 from ..lookup import NO_FIELDS
@@ -109,7 +109,7 @@ class QuotientGeometry(NamedTuple):
     range_buckets: int
 
 
-def _launches(n: int, most: int, numbers: int) -> list[tuple[int, int, int, int]]:
+def _launches(n: int, most: int, numbers: int) -> list[Piece]:
     """Launches of up to ``most`` of ``n`` elements, as of `elements.pieces`.
 
     Parameters
@@ -456,11 +456,7 @@ class QuotientArray:
         return Outcome(changed, 0, unplaced, 0)
 
     def _run(
-        self,
-        buffers: _ElementBuffers,
-        given: Batch,
-        launches: Iterable[tuple[int, int, int, int]],
-        fields: Mapping[str, int],
+        self, buffers: _ElementBuffers, given: Batch, launches: Iterable[Piece], fields: Mapping[str, int]
     ) -> Outcome:
         """Launch the kernels of an update for some elements at a time. Waits.
 
