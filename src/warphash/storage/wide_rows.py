@@ -352,7 +352,7 @@ class WideRows:
             if in_words or op != Op.REPLACE:
                 self._merge("merge", batch, given, op)
             else:
-                self._write_values("overwrite", batch, n, given.values, stream)
+                self._write("overwrite", self._stored_values, self.value_bytes, batch, n, given.values, stream)
         if touch and counts.winners < n:
             ranks = self._stored_ranks.rows
             touch(TouchedRows("present", n, batch.rows, batch.flags, ranks, op != Op.KEEP))
@@ -406,9 +406,9 @@ class WideRows:
             take.out_fingerprints, take.out_numbers = prints, rows = chosen.ptr, chosen.ptr + column
         self._run("take_rows", StoredRows(), take, stream)
         # Before the slots: whoever sees a row's number there sees the row.
-        self._write_keys(batch, n, given.keys, stream)
+        self._write("scatter", self._stored_keys, self.key_bytes, batch, n, given.keys, stream)
         if self.value_bytes:
-            self._write_values("scatter", batch, n, given.values, stream)
+            self._write("scatter", self._stored_values, self.value_bytes, batch, n, given.values, stream)
         if touch:
             touch(TouchedRows("new", n, batch.rows, batch.flags, self._stored_ranks.rows, op != Op.KEEP))
         combines = op in COMBINING
@@ -433,15 +433,12 @@ class WideRows:
         chosen = np.flatnonzero(to_host(batch.flags, np.uint8, n, stream) == Flag.CHANGED)
         return chosen[np.isin(to_host(batch.rows, np.uint64, n, stream)[chosen], taken)]
 
-    def _write_keys(self, batch: _Lookup, n: int, keys: int, stream: Any) -> None:
-        """Write the keys of the chosen elements to their rows."""
-        scatter = RowBatch(n=n, rows=keys, row_bytes=self.key_bytes, numbers=batch.rows, flags=batch.flags)
-        self._run("scatter", self._stored_keys, scatter, stream)
-
-    def _write_values(self, entry: str, batch: _Lookup, n: int, values: int, stream: Any) -> None:
-        """Write the values of some elements to their rows."""
-        write = RowBatch(n=n, rows=values, row_bytes=self.value_bytes, numbers=batch.rows, flags=batch.flags)
-        self._run(entry, self._stored_values, write, stream)
+    def _write(
+        self, entry: str, stored: StoredRows, width: int, batch: _Lookup, n: int, rows: int, stream: Any
+    ) -> None:
+        """Write the keys or the values of some elements to their stored rows."""
+        write = RowBatch(n=n, rows=rows, row_bytes=width, numbers=batch.rows, flags=batch.flags)
+        self._run(entry, stored, write, stream)
 
     def _merge(self, entry: str, batch: _Lookup, given: Batch, op: Op) -> None:
         """Apply an upsert to the stored values of some elements."""
