@@ -88,8 +88,7 @@ class Scans:
         """All keys; all values, if the table has values; and all ranks, if it keeps ``ranks``; in host memory."""
         columns = [*self._front.stored, *([RANKS] if ranks and self._facts.keeps_ranks else [])]
         made = self.owned_columns_locked(NUMPY, "cpu", columns)
-        held: dict[int, Any] = {
-            id(column): rows if isinstance(rows, StringArray) else rows.owner
-            for column, rows in zip(columns, made, strict=True)
-        }
-        return held[id(columns[0])], held.get(id(self._front.value)), held.get(id(RANKS))
+        held: list[Any] = [rows if isinstance(rows, StringArray) else rows.owner for rows in made]
+        keys, *others = held
+        values = None if self._front.value is None else others.pop(0)
+        return keys, values, others[0] if others else None

@@ -140,8 +140,9 @@ A = TypeVar("A", bound=SlotArray)
 
 
 class Remedy(Protocol[A]):
-    """What a family adds to its array. It has no state: ``store`` is that of the call. The methods here do for a family
-    that builds nothing, and displaces no pair.
+    """What a family adds to its array. It has no state: ``store`` is that of the call.
+
+    What is written here is right for a family that builds nothing and displaces no pair.
 
     Attributes
     ----------
