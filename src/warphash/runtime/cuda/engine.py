@@ -260,19 +260,10 @@ class CudaEngine:
         )
         self._is_lost = False
         what = f"starting {self.device}"
-        handle = check(driver.cuDeviceGet(index), what)
-        attribute = driver.CUdevice_attribute
-        major, minor, has_pools, self.processors, lanes, cache_bytes = (
-            int(check(driver.cuDeviceGetAttribute(which, handle), what))
-            for which in (
-                attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-                attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-                attribute.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
-                attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
-                attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
-                attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE,
-            )
-        )
+        self._handle = handle = check(driver.cuDeviceGet(index), what)
+        major, minor = self._attributes(what, "COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR")
+        has_pools, cache_bytes = self._attributes(what, "MEMORY_POOLS_SUPPORTED", "L2_CACHE_SIZE")
+        self.processors, lanes = self._attributes(what, "MULTIPROCESSOR_COUNT", "MAX_THREADS_PER_MULTIPROCESSOR")
         self.window_bytes, self.lanes = int(cache_bytes * CACHED_FRACTION), lanes * self.processors
         self.arch, self.overlaps_kernels = f"sm_{major}{minor}", major >= 9
         self.name = check(driver.cuDeviceGetName(256, handle), what).split(b"\0")[0].decode()
@@ -297,16 +288,15 @@ class CudaEngine:
 
     @functools.cached_property
     def clocks_mhz(self) -> dict[str, int]:
-        attribute, what = self._driver.CUdevice_attribute, f"asking for the clocks of {self.device}"
-        handle = check(self._driver.cuDeviceGet(int(self.device.partition(":")[2])), what)
-        sm_khz, memory_khz = (
-            int(check(self._driver.cuDeviceGetAttribute(which, handle), what))
-            for which in (
-                attribute.CU_DEVICE_ATTRIBUTE_CLOCK_RATE,
-                attribute.CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE,
-            )
-        )
+        what = f"asking for the clocks of {self.device}"
+        sm_khz, memory_khz = self._attributes(what, "CLOCK_RATE", "MEMORY_CLOCK_RATE")
         return {"sm": sm_khz // 1000, "memory": memory_khz // 1000}
+
+    def _attributes(self, what: str, *names: str) -> list[int]:
+        """Attributes of the device, by their names without the prefix of all."""
+        driver, known = self._driver, self._driver.CUdevice_attribute
+        asked = (getattr(known, f"CU_DEVICE_ATTRIBUTE_{name}") for name in names)
+        return [int(check(driver.cuDeviceGetAttribute(one, self._handle), what)) for one in asked]
 
     def __repr__(self) -> str:
         return f"<CudaEngine {self.device}: {self.name}, {self.arch}>"
