@@ -235,8 +235,7 @@ class Front:
     def _orders(self, other: Front) -> list[list[int] | None]:
         """For keys and for values: which items of the other table's rows the items of this table's rows are."""
         orders: list[list[int] | None] = []
-        both = (self.key, other.key, "keys of the other table"), (self.value, other.value, "values of the other table")
-        for ours, theirs, what in both:
+        for ours, theirs, what in ((self.key, other.key, "keys"), (self.value, other.value, "values")):
             given = None if ours is None or theirs is None else theirs.names.known
             orders.append(
                 None if ours is None or given is None else ours.names.order(given, f"{what} of the other table")
