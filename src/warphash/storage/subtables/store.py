@@ -520,11 +520,10 @@ class SubtableSlots:
             self._keep_displaced(insert, outcome)
             if not (outcome.displaced or outcome.unplaced):
                 return
-            self._enlarge_after(attempt, 1 + self.array.seed - first_seed, outcome.unplaced, update.batch.stream)
-            tries = attempt
-            while not self._placed_displaced(self.array.table.chain_limit, update.batch.stream):
-                tries += 1
+            for tries in count(attempt):
                 self._enlarge_after(tries, 1 + self.array.seed - first_seed, outcome.unplaced, update.batch.stream)
+                if self._placed_displaced(self.array.table.chain_limit, update.batch.stream):
+                    break
             flags = self.engine.to_host(piece.flags, np.uint8, piece.n, update.batch.stream)
             only = np.flatnonzero(flags == Flag.UNPLACED)
             if not len(only):
@@ -729,10 +728,9 @@ class SubtableSlots:
             if is_empty or new.take_over(old, stream):
                 break
             if attempt % self.attempts == 0:
-                if not self.grows:
-                    slots = sum(sizes) * self.spec.slots_per_bucket
-                    raise not_placed_anew(self.size, slots, attempt)
                 slots = sum(sizes) * self.spec.slots_per_bucket
+                if not self.grows:
+                    raise not_placed_anew(self.size, slots, attempt)
                 self._slots_to_try(2 * slots, slots, 0, attempt)
                 sizes = [2 * buckets for buckets in sizes]
         new.account.peak_bytes = max(old.account.peak_bytes, old.account.held_bytes + new.account.peak_bytes)
