@@ -43,6 +43,12 @@ class Array:
     def clear(self, stream: Any = None) -> None:
         self.cleared = True
 
+    def erase(self, keys: int, n: int, *_: Any) -> int:
+        """All keys of a batch but one are there."""
+        if n > 100:
+            raise MemoryError
+        return n - 1
+
 
 class Remedy:
     """Moves keys that are only counted."""
@@ -100,6 +106,21 @@ def test_a_new_array_is_cleared_by_the_first_call_that_needs_it() -> None:
     assert made.array.cleared and not made.pending
     made.clear()
     assert made.pending and not made.array.cleared
+
+
+@pytest.mark.parametrize("leaves_tombstones", [True, False])
+def test_an_erase_counts_keys_and_tombstones(leaves_tombstones: bool) -> None:
+    made, remedy = slots_of(1000, 3)
+    remedy.leaves_tombstones = leaves_tombstones
+    made.erase(0, 3)
+    assert made.state[1:3] == (1, 2 if leaves_tombstones else 0) and made.recovery.step is None
+
+
+def test_a_refused_erase_leaves_nothing_to_recover() -> None:
+    made, _ = slots_of(1000, 3)
+    with pytest.raises(MemoryError):
+        made.erase(0, 101)
+    assert made.state.size == 3 and made.recovery.step is None
 
 
 def test_a_batch_that_may_fail_by_its_size_gets_more_slots() -> None:

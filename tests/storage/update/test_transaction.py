@@ -21,7 +21,6 @@ from warphash.storage.update.transaction import (
     ArrayState,
     Transaction,
     Undo,
-    erase,
     may_fail,
     put_back,
     way_back,
@@ -46,12 +45,6 @@ class Array:
 
     def restore(self, saved: Any, stream: Any = None) -> None:
         self.pairs = dict(saved)
-
-    def erase(self, keys: int, n: int, flags: int = 0, only: Any = None, stream: Any = None) -> int:
-        if n > 100:
-            raise MemoryError
-        given = ENGINE.to_host(keys, np.uint64, n).tolist()
-        return sum(self.pairs.pop(key, None) is not None for key in given)
 
     def erase_listed(self, keys: int, numbers: int, n: int, stream: Any = None) -> int:
         which = ENGINE.to_host(numbers, np.uint32, n)
@@ -252,18 +245,3 @@ def test_a_table_without_keys_is_put_back_by_clearing_it() -> None:
     do(store, Given([1, 2]))
     put_back(store, Undo(empty, None), None)
     assert store.state is empty and not empty.array.pairs
-
-
-@pytest.mark.parametrize("leaves_tombstones", [True, False])
-def test_an_erase_counts_keys_and_tombstones(leaves_tombstones: bool) -> None:
-    store, given = Store(10), Given([2, 3, 4])
-    do(store, Given([1, 2, 3]))
-    erase(store, given.batch.keys, 3, 0, None, None, leaves_tombstones=leaves_tombstones)
-    assert store.state[1:3] == (1, 2 if leaves_tombstones else 0) and store.recovery.step is None
-
-
-def test_a_refused_erase_leaves_nothing_to_recover() -> None:
-    store = Store(10)
-    with pytest.raises(MemoryError):
-        erase(store, 0, 101, 0, None, None)
-    assert store.recovery.step is None

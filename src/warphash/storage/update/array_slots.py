@@ -47,7 +47,7 @@ from ..scratch import Outcome
 from ..slots import MemoryUse, Recovery, StoreOptions, resting
 from .pairs import Pairs
 from .sizes import Growth
-from .transaction import LISTED_BYTES, Array, ArrayState, Transaction, Undo, erase, may_fail
+from .transaction import LISTED_BYTES, Array, ArrayState, Transaction, Undo, may_fail
 
 __all__ = ["ArraySlots", "Remedy", "SlotArray"]
 
@@ -454,7 +454,15 @@ class ArraySlots(Generic[A]):
         self.finish(stream)
         if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
             return
-        erase(self, keys, n, flags, only, stream, leaves_tombstones=self.remedy.leaves_tombstones)
+        self.recovery.step = self.recover
+        try:
+            erased = self.state.array.erase(keys, n, flags, only, stream)
+        except MemoryError:  # before the first kernel
+            self.recovery.step = None
+            raise
+        state, tombstones = self.state, erased if self.remedy.leaves_tombstones else 0
+        self.state = state._replace(size=state.size - erased, tombstones=state.tombstones + tombstones)
+        self.recovery.step = None
         self._keep_in_bounds(stream, erased=True)
 
     def clear(self, stream: Any = None) -> None:

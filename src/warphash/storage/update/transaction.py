@@ -47,7 +47,6 @@ __all__ = [
     "Transaction",
     "Undo",
     "UpdatedSlots",
-    "erase",
     "is_risky",
     "may_fail",
     "put_back",
@@ -351,31 +350,3 @@ def put_back(store: UpdatedSlots[A], undo: Undo[A], stream: Any) -> None:
     else:
         array.restore(undo.saved, stream)
     store.state = undo.state
-
-
-def erase(
-    store: UpdatedSlots[A],
-    keys: int,
-    n: int,
-    flags: int,
-    only: Elements,
-    stream: Any,
-    *,
-    leaves_tombstones: bool = True,
-) -> None:
-    """As `Slots.erase`, of a store that is whole.
-
-    Raises
-    ------
-    MemoryError
-        No kernel was launched.
-    """
-    store.recovery.step = store.recover
-    try:
-        erased: int = store.state.array.erase(keys, n, flags, only, stream)
-    except MemoryError:
-        store.recovery.step = None
-        raise
-    state, tombstones = store.state, erased if leaves_tombstones else 0
-    store.state = state._replace(size=state.size - erased, tombstones=state.tombstones + tombstones)
-    store.recovery.step = None
