@@ -47,6 +47,10 @@ shares of the memory's ceiling for these finds. The ceiling counts all that a fi
 guests, and the value. ``"erase"``: erases of all keys."""
 
 
+_WARMING = 1 << 16
+"""Rows of an untimed run. A whole one takes seconds where the slots lie in the memory of the host."""
+
+
 def rows_of(numbers: Any, nbytes: int, seed: int, arrays: Any = np) -> Any:
     """A row of ``nbytes`` for each number, uint32[n, nbytes / 4]. Different numbers below 2**32 give different rows."""
     words = np.random.default_rng(seed).integers(0, 1 << 31, nbytes // 4, np.uint64) * 2 + 1
@@ -99,7 +103,10 @@ def measure_widths(
             lab.timed(partial(table.insert, here(hot, key_bytes), values), before=table.clear)
         )
         wrong += int(len(table) != n - (n - 1) // 20)
-    measured["insert"] = n / min(lab.timed(partial(table.insert, keys, values, assume_unique=True), before=table.clear))
+    insert, few = partial(table.insert, assume_unique=True), slice(min(n, _WARMING))
+    measured["insert"] = n / min(
+        lab.timed(partial(insert, keys, values), table.clear, partial(insert, keys[few], values[few]))
+    )
     wrong += int(len(table) != n)
     for name, asked, found_share in (("present", there[::-1], 100), ("absent", numbers[n:], 0)):
         share = f"{name}_share"
@@ -107,7 +114,7 @@ def measure_widths(
             continue
         questions = here(asked, key_bytes)
         got: list[Any] = []
-        find_s = min(lab.timed(partial(_append, got, table, questions), got.clear))
+        find_s = min(lab.timed(partial(_append, got, table, questions), got.clear, partial(table.find, questions[few])))
         answers, found = got[-1] if arrays is not np else map(lab.back, got[-1])
         wrong += int((found != bool(found_share)).sum())
         if found_share:
@@ -121,10 +128,12 @@ def measure_widths(
 
         def refill() -> None:
             table.clear()
-            table.insert(keys, values, assume_unique=True)
+            insert(keys, values)
             flags.clear()
 
-        measured["erase"] = n / min(lab.timed(lambda: flags.append(table.erase(keys)), refill))
+        few_absent = here(numbers[n:][few], key_bytes)
+        erase_s = min(lab.timed(lambda: flags.append(table.erase(keys)), refill, partial(table.erase, few_absent)))
+        measured["erase"] = n / erase_s
         wrong += int((~flags[-1]).sum()) + len(table)
     return Widths(measured, wrong)
 
