@@ -250,9 +250,33 @@ class MultiMap(PairTable[K, V]):
         The operations are linearizable: each takes effect at one moment during the call. A find may come before or
         after an insert of the same batch. ``execute_pairs.cuh`` in ``kernels/chains`` has the proof.
 
-        Parameters, answers and errors are those of `HashMap.execute`. ``FIND`` finds the first value of its key,
-        ``INSERT`` adds a pair behind all pairs of its key, and ``ERASE`` erases the first pair of its key. There is no
-        ``ASSIGN``: in host memory, such a code raises `ParameterError`, and in GPU memory it does nothing.
+        Parameters
+        ----------
+        operations
+            Codes of `Operation`, uint8[n]: ``FIND`` finds the first value of its key, ``INSERT`` adds a pair behind all
+            pairs of its key, and ``ERASE`` erases the first pair of its key. Codes in GPU memory are not checked: an
+            ``ASSIGN`` there, or an unknown code, does nothing.
+        keys
+            Array of length n.
+        values
+            Array of length n, which inserts read; None if there are no inserts. If the codes are in GPU memory, inserts
+            without values write zeros.
+        default
+            The answer of a find of an absent key, and of the other operations.
+
+        Returns
+        -------
+        values[n], bool[n]
+            The value that each find found; and True where a find found its key, an insert added its pair, or an erase
+            erased a pair.
+
+        Raises
+        ------
+        TableFull
+            If there is no room for some pairs: the ``keys`` of the error. All other operations are done, since each is
+            an operation of its own.
+        ParameterError
+            If codes in host memory are not of these operations, or insert without values. Nothing was done.
 
         Examples
         --------
