@@ -1,4 +1,4 @@
-"""Launch the kernels of every design once or more, on few keys, and compare the tables with a dict.
+"""Launch the kernels of every design, and of groups, once or more, on few keys, and compare with a dict.
 
 For a sanitizer, which slows a GPU down too much for the test suite::
 
@@ -12,7 +12,9 @@ Options: ``--device`` (cuda), ``--keys`` (3000), ``--design`` (all).
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 from unittest import mock
 
@@ -20,7 +22,10 @@ import numpy as np
 
 from warphash import HashMap, HashSet, MultiMap, Operation
 from warphash.designs import registry
+from warphash.runtime.devices import engine_for
+from warphash.settings import ORDER_VARIABLE
 from warphash.storage.batch_order import hot_keys, lookups, parts
+from warphash.storage.groups.numbering import number
 from warphash.storage.quotient import route
 
 TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "u8"), ("u4", None), ("V16", "u4"), ("V24", "V40")]
@@ -160,6 +165,47 @@ def exercise_pairs(design: str, device: str, n: int) -> None:
     assert (mixed.count(keys[::3]) == 2).all()
 
 
+def exercise_numbers(device: str, n: int) -> None:
+    """Numbers, first elements and counts of equal, few, many and distinct keys, as they come and by parts."""
+    engine = engine_for(device)
+    for width, distinct, order in product((4, 8, 16), (1, 7, n // 3, n), ("auto", "parts")):
+        numbers = np.random.default_rng(5).integers(0, distinct, n)
+        keys = np.repeat(numbers.astype(f"u{min(width, 8)}"), max(1, width // 8))
+        held, room = engine.from_host(keys), engine.allocate(8 * n)
+        with mock.patch.dict(os.environ, {ORDER_VARIABLE: order}):
+            made = number(engine, held.ptr, width, n, numbers=room.ptr, counts=True)
+        model: dict[int, list[int]] = {}
+        for element, key in enumerate(numbers.tolist()):
+            model.setdefault(key, []).append(element)
+        assert made.counts is not None and made.size == len(model)
+        elements = list(model.values())
+        assert engine.to_host(made.firsts.ptr, np.uint32, made.size).tolist() == [its[0] for its in elements]
+        assert engine.to_host(made.counts.ptr, np.uint32, made.size).tolist() == [len(its) for its in elements]
+        number_of = {key: at for at, key in enumerate(model)}
+        assert engine.to_host(room.ptr, np.uint64, n).tolist() == [number_of[key] for key in numbers.tolist()]
+
+
+def exercise_groups(device: str, n: int) -> None:
+    """Pairs in groups, of keys with one value, with a few and with many: built, inserted, merged and erased."""
+    for repeats in (1, 3, n):
+        distinct = n // repeats
+        keys, values = np.resize(np.arange(distinct, dtype="u8"), n), np.arange(n, dtype="u4")
+        table = MultiMap("u8", "u4", device=device, seed=5)
+        for half in (slice(n // 2), slice(n // 2, n)):
+            table.insert(keys[half], values[half])
+        asked = keys[:distinct]
+        expected = [values[key::distinct].tolist() for key in asked.tolist()]
+        for made in (table, table.copy(), MultiMap.from_arrays(keys, values, device=device, seed=5)):
+            held, offsets = made.find_all(asked)
+            assert [part.tolist() for part in np.split(held, offsets[1:-1])] == expected
+            assert made.count(asked).tolist() == [len(its) for its in expected]
+            made.check()
+        assert table.erase(asked).all() and table.count(asked).tolist() == [len(its) - 1 for its in expected]
+        table.erase_all(asked[::2])
+        table.check()
+        assert len(table) == sum(len(its) - 1 for its in expected[1::2])
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     options.add_argument("--device", default="cuda")
@@ -180,6 +226,10 @@ def main() -> None:
         if registry.get(design).layout.keeps_duplicates:
             exercise_pairs(design, given.device, given.keys)
         print(f"{design}: {len(made)} kinds of tables are right", flush=True)
+    if not given.design:
+        exercise_numbers(given.device, given.keys)
+        exercise_groups(given.device, given.keys)
+        print("groups: numbers, and pairs of keys that repeat, are right", flush=True)
 
 
 if __name__ == "__main__":
