@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 from ...runtime.abi import AccessBatch, Flag, FrequencySketch, Ranks, TouchBatch
 from ...runtime.engine import Engine, Program
@@ -20,8 +20,8 @@ from .sketch import Sketch
 __all__ = ["Clocked", "Frequent", "Policy", "Random", "Scored", "make_policy"]
 
 
-class Policy:
-    """What decides which keys leave. A policy has those of the methods that it needs.
+class Policy(Protocol):
+    """What decides which keys leave.
 
     Attributes
     ----------
@@ -34,41 +34,45 @@ class Policy:
     @property
     def nbytes(self) -> int:
         """Bytes of memory, without the ranks of rows."""
-        return 0
 
     def touch(self, given: int, stream: Any) -> Touch | None:
         """What sets the ranks of the rows that one batch reaches; None where no ranks are kept.
 
         ``given`` is the address of ranks, uint64, one for each element of an update; or 0.
         """
-        return None
 
     def record(self, keys: int, n: int, stream: Any, flags: int = 0) -> None:
-        """Note an access of each key, or of those whose flag is set. Allocates nothing. By default, note nothing."""
+        """Note an access of each key, or of those whose flag is set. Allocates nothing."""
 
     def rank(self, keys: int, n: int, out: int, stream: Any) -> None:
         """Write the rank of each key to ``out``, uint64."""
-        raise AssertionError("the ranks lie beside the rows")
 
     def clear(self, stream: Any) -> None:
-        """Forget all keys. By default, there is nothing to forget: a key that comes back is a new key."""
+        """Forget all keys."""
 
     def resume(self, greatest: int) -> None:
-        """Go on behind ranks that an earlier table gave, of which ``greatest`` is the greatest, if there is a clock."""
+        """Go on behind ranks that an earlier table gave, of which ``greatest`` is the greatest."""
 
-    def copy(self, stream: Any) -> Policy:
-        """For a copy of the table."""
-        raise NotImplementedError
+    def copy(self, stream: Any) -> Policy: ...
 
 
-class _InRows(Policy):
+class _InRows:
     """What policies have in common that keep the rank of each row."""
 
     keeps_ranks = True
+    nbytes = 0
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
         self._program: Program = engine.program(BOUNDED)
+
+    def record(self, keys: int, n: int, stream: Any, flags: int = 0) -> None:
+        """Do nothing: the rows are touched."""
+
+    def rank(self, keys: int, n: int, out: int, stream: Any) -> None:
+        raise AssertionError("the ranks lie beside the rows")
+
+    def clear(self, stream: Any) -> None:
+        """Do nothing: a key that comes back is a new key."""
 
     def _set(self, rows: TouchedRows, stream: Any, *, clock: int = 0, given: int = 0, renews: bool = False) -> None:
         flag = Flag.PRESENT if rows.stage == "present" else Flag.CHANGED
@@ -88,7 +92,7 @@ class Clocked(_InRows):
 
     def __init__(self, engine: Engine, *, renews: bool) -> None:
         super().__init__(engine)
-        self._renews = renews
+        self._engine, self._renews = engine, renews
         self._clock = count(1)  # whose next() is one step to other threads
 
     def touch(self, given: int, stream: Any) -> Touch | None:
@@ -118,6 +122,10 @@ class Scored(_InRows):
     sets the score; of several elements with the key, one sets it.
     """
 
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self._engine = engine
+
     def touch(self, given: int, stream: Any) -> Touch | None:
         if not given:
             return None
@@ -128,11 +136,14 @@ class Scored(_InRows):
 
         return touch
 
+    def resume(self, greatest: int) -> None:
+        """Do nothing: scores follow no clock."""
+
     def copy(self, stream: Any) -> Scored:
         return Scored(self._engine)
 
 
-class Frequent(Policy):
+class Frequent:
     """The rank of a key is how often it was accessed ("lfu"): by an update, or by a find that found it.
 
     The frequencies are those of `Sketch`. A key that left keeps its count there, and a new key has to have been
@@ -148,6 +159,9 @@ class Frequent(Policy):
     def nbytes(self) -> int:
         return self.sketch.nbytes
 
+    def touch(self, given: int, stream: Any) -> Touch | None:
+        return None
+
     def record(self, keys: int, n: int, stream: Any, flags: int = 0) -> None:
         self.sketch.record(keys, n, stream, flags)
 
@@ -157,23 +171,39 @@ class Frequent(Policy):
     def clear(self, stream: Any) -> None:
         self.sketch.clear(stream)
 
+    def resume(self, greatest: int) -> None:
+        """Do nothing: no ranks are kept."""
+
     def copy(self, stream: Any) -> Frequent:
         return Frequent(self.sketch.copy(stream))
 
 
-class Random(Policy):
+class Random:
     """The rank of a key is a random number ("random"), another one each time that keys have to leave."""
 
     keeps_ranks = False
+    nbytes = 0
 
     def __init__(self, engine: Engine, key_bytes: int, seed: int) -> None:
         self._engine, self._key_bytes, self._seed = engine, key_bytes, seed
         self._random = random.Random(seed)
 
+    def touch(self, given: int, stream: Any) -> Touch | None:
+        return None
+
+    def record(self, keys: int, n: int, stream: Any, flags: int = 0) -> None:
+        """Do nothing."""
+
     def rank(self, keys: int, n: int, out: int, stream: Any) -> None:
         drawn = FrequencySketch(seed=self._random.getrandbits(64))
         batch = AccessBatch(n=n, keys=keys, key_bytes=self._key_bytes, out_ranks=out)
         self._engine.program(BOUNDED).run("at_random", drawn, batch, n, stream)
+
+    def clear(self, stream: Any) -> None:
+        """Do nothing."""
+
+    def resume(self, greatest: int) -> None:
+        """Do nothing: no ranks are kept."""
 
     def copy(self, stream: Any) -> Random:
         twin = Random(self._engine, self._key_bytes, self._seed)

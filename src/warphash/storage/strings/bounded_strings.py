@@ -16,6 +16,7 @@ from ...runtime.engine import Buffer, Engine
 from ..batch import Batch
 from ..bounded.bounded_rows import BoundedRows, Least
 from ..bounded.policies import Policy
+from ..wide_rows import Touch
 from .string_rows import StringRows
 from .string_table import ROW_BYTES, StringTable
 
@@ -93,7 +94,7 @@ class BoundedStrings(StringRows):
         self.inner.drop(self.look_up(keys.ptr, n), n, stream)
 
 
-class ByHash(Policy):
+class ByHash:
     """A policy that computes ranks from keys, given the hashes of strings in place of their numbers.
 
     Parameters
@@ -112,6 +113,9 @@ class ByHash(Policy):
     @property
     def nbytes(self) -> int:
         return self._policy.nbytes
+
+    def touch(self, given: int, stream: Any) -> Touch | None:
+        return None
 
     def record(self, keys: int, n: int, stream: Any, flags: int = 0) -> None:
         """As `Policy.record`. An access for which there is no memory is not noted."""
