@@ -14,7 +14,6 @@ from .batch import Batch
 
 __all__ = ["CLAIMED_ELEMENTS", "DeviceList", "Elements", "Piece", "all_pieces", "flags_at", "pieces", "with_flags"]
 
-
 Piece = tuple[int, int, int, int]
 """Elements of one launch: number of the element that its arrays begin at, how many, and the addresses of their list and
 of its length. 0 without a list: all elements, in order. 0 for the length of a list of so many elements."""

@@ -131,7 +131,11 @@ class Lab:
     ----------
     memory
         Measures what the memory of the device allows.
+    most_warming
+        Elements of an untimed run that loads kernels. A whole one takes seconds where slots are in the host's memory.
     """
+
+    most_warming = 1 << 16
 
     def __init__(
         self, device: str, repetitions: int = 3, *, with_ceilings: bool = False, warms_up: bool = False

@@ -34,9 +34,6 @@ BOARDLESS = KernelSpec("boardless", 0, 0, 0, header="boardless.cuh", package="wa
 MOST_ASKED = 1 << 26
 """Keys of a find. So many have the rate of more, and the finds of 320 million keys over the bus would take minutes."""
 
-_WARMING = 1 << 16
-"""Keys of an untimed run. A whole one takes seconds over the bus."""
-
 _STREAM = 0
 """The stream on which the clock records its events."""
 
@@ -115,7 +112,7 @@ def measure_boards(lab: Lab, drawn: Drawn, setting: Setting, load_factor: float,
     def insert(count: int) -> None:
         array.update(Batch(keys.ptr, values.ptr, count, unique=True, stream=_STREAM), size=0)
 
-    insert_s = min(lab.timed(partial(insert, n), empty, partial(insert, min(n, _WARMING))))
+    insert_s = min(lab.timed(partial(insert, n), empty, partial(insert, min(n, lab.most_warming))))
     asked_n = len(drawn.present.asked)
     out, flags = engine.allocate(8 * asked_n, _STREAM), engine.allocate(asked_n, _STREAM)
     rates: list[float] = []
@@ -128,7 +125,7 @@ def measure_boards(lab: Lab, drawn: Drawn, setting: Setting, load_factor: float,
             program.run(entry, array.table, batch, count, _STREAM)
 
         for program, entry in ((array.program, "find"), (engine.program(BOARDLESS), "find_unaided")):
-            whole, few = (partial(find, program, entry, count) for count in (asked_n, min(asked_n, _WARMING)))
+            whole, few = (partial(find, program, entry, count) for count in (asked_n, min(asked_n, lab.most_warming)))
             rates.append(asked_n / min(lab.timed(whole, warm=few)))
             answers = engine.to_host(out.ptr, np.uint64, asked_n, _STREAM)
             found = engine.to_host(flags.ptr, np.uint8, asked_n, _STREAM)

@@ -47,10 +47,6 @@ shares of the memory's ceiling for these finds. The ceiling counts all that a fi
 guests, and the value. ``"erase"``: erases of all keys."""
 
 
-_WARMING = 1 << 16
-"""Rows of an untimed run. A whole one takes seconds where the slots lie in the memory of the host."""
-
-
 def rows_of(numbers: Any, nbytes: int, seed: int, arrays: Any = np) -> Any:
     """A row of ``nbytes`` for each number, uint32[n, nbytes / 4]. Different numbers below 2**32 give different rows."""
     words = np.random.default_rng(seed).integers(0, 1 << 31, nbytes // 4, np.uint64) * 2 + 1
@@ -103,7 +99,7 @@ def measure_widths(
             lab.timed(partial(table.insert, here(hot, key_bytes), values), before=table.clear)
         )
         wrong += int(len(table) != n - (n - 1) // 20)
-    insert, few = partial(table.insert, assume_unique=True), slice(min(n, _WARMING))
+    insert, few = partial(table.insert, assume_unique=True), slice(min(n, lab.most_warming))
     measured["insert"] = n / min(
         lab.timed(partial(insert, keys, values), table.clear, partial(insert, keys[few], values[few]))
     )

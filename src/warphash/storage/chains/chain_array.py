@@ -302,13 +302,13 @@ class ChainArray:
         """
         if self.reuses:
             self._note_erased(entry, given.stream)
-        width, (keys, values, n, op, kind, flags, *_) = self.spec.word_bytes, given
+        width, keys, values, flags = self.spec.word_bytes, given.keys, given.values, given.flags
         operations, out_values = mixed.operations, mixed.out_values
         batch = self._batch
         batch.report, batch.default_value = self.ledger.report, mixed.default
-        batch.op, batch.kind, batch.count_probes = op, kind, count_probes
+        batch.op, batch.kind, batch.count_probes = given.op, given.kind, count_probes
         self.ledger.open()
-        for at, count, indices, length in self._pieces_of(n, which, given.stream):
+        for at, count, indices, length in self._pieces_of(given.n, which, given.stream):
             batch.n, batch.indices, batch.count = count, indices, length
             batch.keys, batch.values = keys + at * width, values and values + at * width
             batch.operations = operations and operations + at
