@@ -3,8 +3,6 @@
 #include <nanobind/stl/string.h>
 
 #include <cxxabi.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,11 +12,14 @@
 
 #include "core/cpu/groups.cuh"
 #include "levels.hpp"
+#include "memory.hpp"
 #include "thread_pool.hpp"
 
 namespace nb = nanobind;
 using warphash_cpu::Entry;
+using warphash_cpu::FreedPages;
 using warphash_cpu::Groups;
+using warphash_cpu::Memory;
 using warphash_cpu::ThreadPool;
 
 // Of the levels that CMakeLists.txt has compiled. Units without a level of their own for AVX-512 are those of "fast" there.
@@ -169,51 +170,6 @@ void copy(std::uintptr_t to, std::uintptr_t from, std::uint64_t bytes, int threa
   });
 }
 
-// Pages of the system; huge ones where it has them and the request is large, because a random access to a large table
-// otherwise misses the TLB as well as the cache. A small request is one to the C library, which keeps what is freed: to map
-// pages, and to meet them first, takes 4 us, and a small update asks some twenty times.
-class Memory {
- public:
-  explicit Memory(std::uint64_t bytes) : bytes_(bytes) {
-    if (bytes <= kMostOfHeap) {
-      const std::uint64_t room = (std::max<std::uint64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
-      void* const p = std::aligned_alloc(kAlignment, room);
-      if (!p) throw std::bad_alloc();
-      at_ = reinterpret_cast<std::uintptr_t>(p);
-      return;
-    }
-    constexpr std::uint64_t huge = std::uint64_t{2} << 20;
-    const std::uint64_t unit = bytes >= huge ? huge : static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-    if (bytes > (std::uint64_t{1} << 46)) throw std::bad_alloc();
-    length_ = (std::max<std::uint64_t>(bytes, 1) + unit - 1) / unit * unit;
-    const std::uint64_t slack = bytes >= huge ? huge : 0;  // to align the block to a huge page
-    void* p = mmap(nullptr, length_ + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) throw std::bad_alloc();
-    mapped_ = p;
-    mapped_length_ = length_ + slack;
-    at_ = (reinterpret_cast<std::uintptr_t>(p) + unit - 1) / unit * unit;
-#if defined(MADV_HUGEPAGE)
-    if (bytes >= huge) madvise(reinterpret_cast<void*>(at_), length_, MADV_HUGEPAGE);  // a refusal costs speed only
-#endif
-  }
-  ~Memory() {
-    if (mapped_)
-      munmap(mapped_, mapped_length_);
-    else
-      std::free(reinterpret_cast<void*>(at_));
-  }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  std::uintptr_t ptr() const { return at_; }
-  std::uint64_t nbytes() const { return bytes_; }
-
- private:
-  static constexpr std::uint64_t kMostOfHeap = 1 << 16, kAlignment = 256;
-  std::uint64_t bytes_, length_ = 0, mapped_length_ = 0;
-  void* mapped_ = nullptr;  // null: of the C library
-  std::uintptr_t at_;
-};
-
 }  // namespace
 
 // By this symbol, runtime/thread_limits.py tells the extension from other libraries of its name.
@@ -223,6 +179,7 @@ const char warphash_cpu_engine = 1;
 NB_MODULE(_cpu, m) {
   nb::set_leak_warnings(false);  // a daemon thread that sleeps at the end keeps its objects
   ThreadPool::get();
+  FreedPages::get();
   m.def("levels", &levels);
   m.def("options", &options);
   m.def("entries", &entries);
@@ -230,6 +187,8 @@ NB_MODULE(_cpu, m) {
   m.def("run", &run);
   m.def("fill", &fill);
   m.def("copy", &copy);
+  m.def("keep_freed", [](std::uint64_t nbytes) { FreedPages::get().set_most(nbytes); });
+  m.def("kept_bytes", [] { return FreedPages::get().kept(); });
   nb::class_<Memory>(m, "Memory")
       .def(nb::init<std::uint64_t>())
       .def_prop_ro("ptr", &Memory::ptr)

@@ -83,7 +83,7 @@ def batch_order() -> str:
 
 
 def kept_fraction() -> float:
-    """How much freed memory of a GPU the process keeps for its next batch, as a part of the memory of the device.
+    """How much freed memory of a device, CPU or GPU, the process keeps for its next batch: a part of all its memory.
 
     That is ``WARPHASH_KEPT_FRACTION``; else a quarter. A value of the variable that is no number from 0 to 1 counts as
     none.

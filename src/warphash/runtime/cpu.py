@@ -7,6 +7,7 @@ compiled when a program first asks for them, with the options of the extension, 
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from ..arrays.adapters.numpy import address_of
 from ..errors import EngineUnavailable
-from ..settings import get_num_threads
+from ..settings import get_num_threads, kept_fraction
 from . import _cpu, program_log, thread_limits  # type: ignore[attr-defined]  # the first is compiled
 from .abi import Launch
 from .engine import Buffer, KernelSpec, Program
@@ -99,7 +100,10 @@ class _CpuProgram:
 
 
 class CpuEngine(HostEngine):
-    """This machine's processors and memory. Calls return when the work is done; ``stream`` is ignored."""
+    """This machine's processors and memory. Calls return when the work is done; ``stream`` is ignored.
+
+    Freed memory is kept for later requests (``src/extension/memory.hpp``): `settings.kept_fraction` of the machine's.
+    """
 
     device = "cpu"
     asynchronous: bool = False
@@ -111,6 +115,7 @@ class CpuEngine(HostEngine):
 
     def __init__(self) -> None:
         self._programs: dict[KernelSpec, Program] = {}
+        _cpu.keep_freed(int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * kept_fraction()))
 
     def program(self, spec: KernelSpec) -> Program:
         program_log.note(self.device, spec)

@@ -24,6 +24,7 @@ and it goes when the table is rebuilt.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -447,7 +448,7 @@ class GroupedSlots:
     peak_nbytes: int | None = None
 
     def __init__(self, rows: GroupedRows) -> None:
-        self._rows = rows
+        self._rows: GroupedRows = weakref.proxy(rows)  # which hold this object, and are freed with their last user
         self.engine: Engine = rows.engine
         self.design: Design = self._keys.design
         self.seed: int = self._keys.seed
