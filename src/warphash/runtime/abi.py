@@ -298,8 +298,12 @@ class ListBatch(Launch):
 
     _fields_ = _words(
         "elements numbers flags out_flags out_values default_row out_counts offsets keys key_bytes out_keys values "
-        "counts first_segment totals groups tile_elements"
+        "counts needs first_segment segments totals groups new_numbers tile_elements"
     )
+
+
+SEGMENT_BITS = 31
+"""Of the number of a segment."""
 
 
 EMIT_TILE = 32

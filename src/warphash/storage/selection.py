@@ -23,6 +23,7 @@ __all__ = [
     "starts_of_bits",
     "starts_of_flags",
     "to_starts",
+    "words_to_starts",
 ]
 
 CHUNK = 256
@@ -87,7 +88,7 @@ def numbers_of(engine: Engine, flags: int, n: int, flag: Flag, stream: Any = Non
     sums = engine.allocate(8 * chunks, stream)
     batch = CountBatch(n=chunks, length=n, sums=sums.ptr, flags=flags, listed_flag=flag)
     _over_chunks(engine, "flag_sums", batch, stream)
-    total = _to_starts(engine, sums, chunks, stream)
+    total = words_to_starts(engine, sums, chunks, stream)
     numbers = engine.allocate(4 * max(1, total), stream)
     batch.starts, batch.list = sums.ptr, numbers.ptr
     if total:
@@ -134,6 +135,22 @@ def to_starts(engine: Engine, counts: Buffer, n: int, stream: Any) -> None:
     _starts(engine, given, counts.ptr, stream, waits=False)
 
 
+def words_to_starts(engine: Engine, words: Buffer, n: int, stream: Any, *, waits: bool = True) -> int:
+    """Replace ``n`` words by the sum of the words before each of them, uint64[n].
+
+    Returns
+    -------
+    int
+        The sum of all; 0 if the caller does not wait.
+    """
+    if n > 1:
+        given = CountBatch(counts=words.ptr, count_bytes=8, length=n, offset_bytes=8)
+        return _starts(engine, given, words.ptr, stream, waits=waits)
+    total = int(engine.to_host(words.ptr, np.uint64, 1, stream)[0]) if waits else 0
+    engine.fill(words.ptr, 0, 8, stream)
+    return total
+
+
 def offsets_of_counts(engine: Engine, counts: int, n: int, out: int, stream: Any) -> int:
     """The sum of the counts before each of ``n``, and of all: uint64[n + 1] at ``out``; the latter. Waits.
 
@@ -154,19 +171,9 @@ def _starts(engine: Engine, counts: CountBatch, out: int, stream: Any, *, waits:
     """Write the sum of the counts before each of them to ``out``. The sum of all; 0 if the caller does not wait."""
     chunks = -(-counts.length // CHUNK)
     sums = _chunk_sums(engine, counts, stream)
-    total = _to_starts(engine, sums, chunks, stream, waits=waits)
+    total = words_to_starts(engine, sums, chunks, stream, waits=waits)
     counts.n, counts.starts, counts.offsets = chunks, sums.ptr, out
     _over_chunks(engine, "offsets", counts, stream)
-    return total
-
-
-def _to_starts(engine: Engine, sums: Buffer, chunks: int, stream: Any, *, waits: bool = True) -> int:
-    """Replace the sums of chunks, uint64, by the sum of the chunks before each; the sum of all, as `_starts`."""
-    if chunks > 1:
-        given = CountBatch(counts=sums.ptr, count_bytes=8, length=chunks, offset_bytes=8)
-        return _starts(engine, given, sums.ptr, stream, waits=waits)
-    total = int(engine.to_host(sums.ptr, np.uint64, 1, stream)[0]) if waits else 0
-    engine.fill(sums.ptr, 0, 8, stream)
     return total
 
 

@@ -34,11 +34,94 @@ def agree(table: MultiMap[Any, Any], model: dict[int, list[int]]) -> None:
     table.check()
 
 
+def place_of(table: MultiMap[Any, Any], group: int) -> tuple[bool, int, int]:
+    """Whether a group has a list, and its first and last segments."""
+    rows = storage_of(table)
+    place = rows.engine.to_host(rows.lists.group_records.ptr + 16 * group + 8, np.uint64, 1).tolist()[0]
+    return bool(place >> 63), place % 2**31, place >> 31 & 2**31 - 1
+
+
+def lists_bytes(table: MultiMap[Any, Any]) -> int:
+    """Bytes of a table beside its table of keys, without the totals."""
+    rows = storage_of(table)
+    return int(rows.nbytes) - int(rows.index.nbytes) - 16
+
+
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
+@pytest.mark.parametrize("keys", [1000, 40])
+def test_a_fresh_table_has_values_and_a_record_of_16_bytes_for_each_key(device: str, keys: int) -> None:
+    random = np.random.default_rng(1)
+    pairs = np.concatenate([np.arange(keys), random.integers(0, keys, 4000)]), np.arange(4000 + keys, dtype="i4")
+    expected = 4 * (4000 + keys) + 16 * keys
+    table: MultiMap[Any, Any] = MultiMap.from_arrays(*pairs, device=device, seed=1)
+    assert lists_bytes(table) == lists_bytes(table.copy()) == expected
+    table.insert([0], np.zeros(1, "i4"))
+    assert lists_bytes(table) > expected
+    assert table.flush() == 2
+    assert lists_bytes(table) == expected + 4
+
+
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
+def test_only_groups_of_several_runs_have_segments(device: str) -> None:
+    """A second run takes two of them, and each further run one. Keys that are new, or without values, take none."""
+    table: MultiMap[Any, Any] = MultiMap("i8", "i8", device=device, seed=1)
+    lists, model = [storage_of(table).lists], dict[int, list[int]]()
+
+    def insert(*keys: int) -> int:
+        """How many segments a batch takes that adds 2 pairs to each of the keys."""
+        values = np.arange(2 * len(keys)) + 100 * len(lists)
+        table.insert(np.repeat(keys, 2), values)
+        for key, row in zip(keys, values.reshape(-1, 2).tolist(), strict=True):
+            model.setdefault(key, []).extend(row)
+        agree(table, model)
+        lists.append(storage_of(table).lists)
+        return int(lists[-1].segments - lists[-2].segments)
+
+    assert insert(*range(8)) == insert(*range(8, 300)) == 0
+    assert lists[-1].segment_records is None
+    assert insert(400, 3, 401, 299, 402) == 4
+    assert insert(7, 500, 3, 299) == 4
+    assert [place_of(table, group)[0] for group in (2, 3, 4, 7, 299)] == [False, True, False, True, True]
+    table.erase_all([3, 6])
+    model[3], model[6] = [], []
+    assert insert(6, 3) == 0 and insert(3, 299) == 3
+
+
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
+@pytest.mark.parametrize("erased", [0, 1, 4, 5])
+def test_a_run_without_its_first_values_becomes_a_list(device: str, erased: int) -> None:
+    table: MultiMap[Any, Any] = MultiMap("i8", "i4", device=device, seed=1)
+    table.insert([1, 2, 2, 2, 2, 2, 3], np.arange(7, dtype="i4"))
+    for _ in range(erased):
+        assert table.erase([2]).all()
+    model = {1: [0], 2: list(range(1 + erased, 6)), 3: [6]}
+    agree(table, model)
+    table.insert([2, 2], np.array([8, 9], "i4"))
+    model[2] += [8, 9]
+    agree(table, model)
+    assert place_of(table, 1)[0] == (erased < 5)
+    while model[2]:
+        assert table.find([2])[0].tolist() == model[2][:1] and table.erase([2]).all()
+        model[2] = model[2][1:]
+        agree(table, model)
+
+
 def test_segments_without_a_number_are_brought_together_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grouped_rows, "MOST_GROUPS", 100)
-    table, model = filled(9, 40)  # 360 segments
+    monkeypatch.setattr(grouped_rows, "MOST_SEGMENTS", 100)
+    table, model = filled(9, 40)  # 360 runs
     assert table.stats().rebuilds >= 3 and storage_of(table).lists.segments <= 100
     agree(table, model)
+
+
+def test_a_batch_that_needs_more_segments_than_have_numbers_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, model = filled(2, 40)
+    monkeypatch.setattr(grouped_rows, "MOST_SEGMENTS", 78)
+    with pytest.raises(TableFull, match="at most 39 keys that are in the MultiMap: insert it in parts"):
+        table.insert(np.arange(40), np.arange(40))
+    agree(table, model)
+    for first, end in ((0, 39), (39, 40)):  # as the message says
+        table.insert(np.arange(first, end), -np.arange(first, end))
+    agree(table, {key: [*values, -key] for key, values in model.items()})
 
 
 def test_groups_without_a_number_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,8 +187,8 @@ def test_a_queue_of_one_key_has_a_short_list(device: str, taken: int) -> None:
         queue = [*queue, *came][taken:]
         assert table[0].tolist() == queue and table.find([0])[0].tolist() == queue[:1]
     lists = storage_of(table).lists
-    _, _, first, last = storage_of(table).engine.to_host(lists.group_records.ptr, np.uint32, 4).tolist()
-    assert last - first <= 8 and lists.segments > 20  # a segment for each batch, whose numbers ascend
+    is_list, first, last = place_of(table, 0)
+    assert is_list and last - first <= 8 and lists.segments > 20  # a segment for each batch, whose numbers ascend
     table.check()
 
 
@@ -141,7 +224,7 @@ def test_copies_and_rebuilds_keep_a_shrunk_table_small() -> None:
     small = table.nbytes
     assert small < 8 * 100_000 and table.copy().nbytes == small
     table.insert([1], [11])
-    assert table.flush() == 1 and table.nbytes == small
+    assert table.flush() == 2 and table.nbytes == small
     agree(table, {1: [10, 11], 2: [20]})
 
 
@@ -150,7 +233,7 @@ def test_copies_and_rebuilds_keep_reserved_room() -> None:
     table.insert([1, 2], [10, 20])
     table.reserve(100_000)
     table.insert([1], [11])
-    assert table.flush() == 1
+    assert table.flush() == 2
     for made in (table, table.copy()):
         assert made.capacity >= 100_000
         agree(made, {1: [10, 11], 2: [20]})

@@ -126,8 +126,8 @@ struct MemberBatch : Launch {
 
 // The lists of values of groups, which are numbered densely (groups/value_lists.cuh).
 struct ValueLists {
-  u64 group_records;    // GroupRecord per group: how many values it has, and its segments
-  u64 segment_records;  // SegmentRecord per segment: where its values lie, and the next segment
+  u64 group_records;    // GroupRecord per group: how many values it has, and where
+  u64 segment_records;  // SegmentRecord per segment: where its values lie, and the next segment; 0: there are none
   u64 row_bytes;        // of a value
 };
 
@@ -144,13 +144,19 @@ struct ListBatch : Launch {
   u64 keys;           // packed rows, one per element; 0: they are not asked for
   u64 key_bytes;      // of such a row
   u64 out_keys;       // packed rows, one per value
-  u64 values;         // link, relist: the address of the values of the new segments
-  u64 counts;         // link, relist: u32 per new segment: its length
+  u64 values;         // link, relist: the address of the values of all new runs
+  u64 counts;         // link, relist: u32 per new run: its length
+  u64 needs;          // needs: u64 per element: a new group : 32, new segments : 32; name_new, link: those before it
   u64 first_segment;  // link: the number of the first new segment
-  u64 totals;         // link: ListTotals of the lists
-  u64 groups;         // link: how many groups there are then; count_up: the first number
+  u64 segments;       // link: how many segments there are then
+  u64 totals;         // link, relist: ListTotals of the lists
+  u64 groups;         // link: how many groups there are then; name_new, count_up: the first number
+  u64 new_numbers;    // name_new: u32 per new group: its number
   u64 tile_elements;  // tiles, emit: u64 per tile of kEmitTile values: the element that its first value belongs to
 };
+
+// Of the number of a segment.
+constexpr int kSegmentBits = 31;
 
 // Values that a warp of a GPU emits together, one a lane.
 constexpr int kEmitTile = 32;

@@ -1,50 +1,69 @@
-// The values of keys that repeat: each key is a group with a number, and each group has a list of segments.
+// The values of keys that repeat: each key is a group with a number, and each group has a run of values, or several.
 //
-//   link       a new segment for each group of a batch, behind those that the group has
+//   needs      elements -> whether their groups are new, and how many segments `link` takes for each
+//   name_new   numbers for the new groups of a batch, and their keys
+//   link       a new run for each group of a batch, behind those that the group has
 //   first      elements -> the first values of their groups, and which elements have one
 //   count      elements -> how many values their groups have
-//   emit       elements -> all values of their groups, and their keys as often; an element is a value (groups/gpu/emit.cuh)
-//   emit_keys  the same; an element is a key (groups/cpu/list_entries.cuh)
+//   emit       elements -> all values of their groups, and their keys as often, on a GPU (groups/gpu/emit.cuh)
+//   emit_keys  the same on a CPU (groups/cpu/list_entries.cuh)
 //   pop        erases the first value of the group of each element
 //   drop       erases all values of the group of each element
-//   relist     one segment for each group; writes ListTotals as link does
+//   relist     one run for each group; writes ListTotals as link does
 //
-// Layout. A segment is a run of values in a row, wherever they lie. The values of a batch lie group by group, so the batch
-// has one segment for each of its groups. Groups and segments have a record of 16 bytes each, aligned to 16:
+// Layout. A run is values in a row, wherever they lie. The values of a batch lie group by group, so the batch has one
+// run for each of its groups. The record of a group has the address of its run while the group has one. A group of
+// several runs has a segment for each of them, and these are a list. Groups and segments have a record of 16 bytes
+// each, aligned to 16:
 //
-//   byte      0           4                     8                12               16
-//             +---- 32 ---+-------- 32 ---------+------ 32 ------+------ 32 ------+
-//   group     |   values  | erased first values | first segment  |  last segment  |
-//             +-----------+---------------------+----------------+----------------+
-//              state, which pop and drop swap    ends
+//   byte      0           4                     8                                16
+//             +---- 32 ---+-------- 32 ---------+--------------- 64 -------------+
+//   group     |   values  | erased first values |             place              |
+//             +-----------+---------------------+--------------------------------+
+//              state, which pop and drop swap
 //             +---------------- 64 -------------+------ 32 ------+------ 32 ------+
 //   segment   |      address of its values      |     length     |  next segment  |
 //             +---------------------------------+----------------+----------------+
 //              begin                             link
 //
-//   group 7 -> segment 7 [ a b c ] -> segment 41 [ d ] -> segment 90 [ e f ]      state: 5 values, 1 erased: b c d e f
+//   bit       0                          31                         62  63
+//             +------------ 31 ----------+------------ 31 ----------+-1-+-1-+
+//   place     |       first segment      |       last segment       | 0 | 1 |      of a list
+//             +--------------------------+--------------------------+---+---+
+//             |                address of the run                       | 0 |      of one run
+//             +---------------------------------------------------------+---+
 //
-// The number of the next segment of the last one means nothing: a list ends with the values of its group. A group without
-// values has no segments, whatever its ends say.
+//   group 6: 3 values, 0 erased -> [ g h i ]
+//   group 7: 5 values, 1 erased -> segment 7 [ a b c ] -> segment 8 [ d ] -> segment 90 [ e f ]: b c d e f
+//
+// Bit 63 is 0 in every address: those of a process have at most 57 bits, on x86-64 with five levels of pages, and those
+// of a GPU have fewer. The one run of a group has its erased values first: its length is values + erased. The number of
+// the next segment of the last one means nothing: a list ends with the values of its group. A group without values has
+// neither run nor list, whatever its place says.
 //
 // Protocol.
-//   1. link: each group comes once in a launch, so nothing is atomic. The last segment gets its follower, the group its
-//      new end and count. First segments without values leave the list: otherwise a key whose values come and go, as in a
-//      queue, would have an ever longer list. The thread of element 0 writes ListTotals: a host that is interrupted behind
-//      the launch reads there what the lists hold.
-//   2. pop, drop: several elements may have one group. An element changes the state by a compare-and-swap (relaxed, of the
-//      8 bytes of the state alone), so each value is erased once. Nothing else depends on the state before the launch ends.
-//   3. Lookups write nothing that another element reads, and no launch has lookups and updates. So they read a record
+//   1. needs: a group without values takes no segment, a group of one run two, and a list one. A new group takes a
+//      number. The host replaces these words by the sums of the words before each, so every element knows its number
+//      and its segments, and nothing is atomic.
+//   2. link: each group comes once in a launch. A group without values gets the run. A group of one run becomes a list:
+//      of a segment for what the run still has, and of one for the new run. A list gets one segment: the last segment
+//      gets its follower, the group its new end and count. First segments without values leave the list: otherwise a
+//      key whose values come and go, as in a queue, would have an ever longer list. The thread of element 0 writes
+//      ListTotals: a host that is interrupted behind the launch reads there what the lists hold.
+//   3. pop, drop: several elements may have one group. An element changes the state by a compare-and-swap (relaxed, of
+//      the 8 bytes of the state alone), so each value is erased once. Nothing else depends on the state before the
+//      launch ends.
+//   4. Lookups write nothing that another element reads, and no launch has lookups and updates. So they read a record
 //      plainly, both words of it by one load.
-// The end of a launch orders it before the next one.
+// The end of a launch orders it before the next one. No group changes between `needs` and `link`.
 //
-// Why. A build writes values once, group by group, and a lookup copies runs; a node for each pair would cost a line
-// for each. A batch that comes later touches its own groups alone. Lists of many short segments are made one segment each
-// again by `relist`, when this pays (storage/groups/grouped_rows.py).
+// Why. A build writes values once, group by group, and a lookup copies runs; a node for each pair would cost a line for
+// each. A batch that comes later touches its own groups alone. Lists of many short segments are made one run each again
+// by `relist`, when this pays (storage/groups/grouped_rows.py).
 //
 // A lookup at random is paid by the sector of 32 bytes. A record lies in one sector. So a count reads one sector for a
-// key, and a first value, or all values of a short list, take three: the group's, the segment's and the one of the values.
-// With an array for each word it would be five.
+// key, and a first value, or all values of a short run, take two: the group's, and the one of the values. In a list
+// they take three, with the segment's. With an array for each word of the records it would be one more for each record.
 #pragma once
 #include "core/bytes.cuh"
 #include "core/straight.cuh"
@@ -61,11 +80,21 @@ WARPHASH_FN bool has_group(const ListBatch& b, u64 i) { return !b.flags || reint
 
 // The records of the layout above. Each moves by one load or store.
 struct alignas(16) GroupRecord {
-  u64 state, ends;
+  u64 state, place;
   WARPHASH_FN u32 values() const { return low_half(state); }
   WARPHASH_FN u32 erased() const { return high_half(state); }
-  WARPHASH_FN u32 first_segment() const { return low_half(ends); }
-  WARPHASH_FN u32 last_segment() const { return high_half(ends); }
+  WARPHASH_FN bool is_list() const { return place >> 63; }
+  WARPHASH_FN u32 first_segment() const { return static_cast<u32>(place) & kSegmentMask; }
+  WARPHASH_FN u32 last_segment() const { return static_cast<u32>(place >> kSegmentBits) & kSegmentMask; }
+  // The place of a list.
+  WARPHASH_FN static u64 list(u32 first, u32 last) {
+    return 1ull << 63 | static_cast<u64>(last) << kSegmentBits | first;
+  }
+  // The address of the first value that a group of one run still has.
+  WARPHASH_FN u64 begin(u64 row_bytes) const { return place + erased() * row_bytes; }
+
+ private:
+  static constexpr u32 kSegmentMask = (1u << kSegmentBits) - 1;
 };
 struct alignas(16) SegmentRecord {
   u64 begin, link;
@@ -92,7 +121,7 @@ struct ListPlace {
   u64 at;     // of the segment's values
   u64 begin;  // address of these
 
-  // The value with so many before it in the segments of a group.
+  // The value with so many before it in the segments of a list.
   WARPHASH_FN static ListPlace of(const ValueLists& t, const GroupRecord& group, u64 before) {
     u32 number = group.first_segment();
     SegmentRecord segment = segments_of(t)[number];
@@ -103,10 +132,17 @@ struct ListPlace {
     }
     return {number, before, segment.begin};
   }
-  WARPHASH_FN const u8* row(const ValueLists& t) const {
-    return in_global(reinterpret_cast<const u8*>(begin)) + at * t.row_bytes;
-  }
 };
+
+// The value of a group with so many before it that are not erased.
+WARPHASH_FN const u8* value_of(const ValueLists& t, const GroupRecord& group, u64 before) {
+  u64 begin = group.place, at = group.erased() + before;
+  if (group.is_list()) {
+    const ListPlace place = ListPlace::of(t, group, at);
+    begin = place.begin, at = place.at;
+  }
+  return in_global(reinterpret_cast<const u8*>(begin)) + at * t.row_bytes;
+}
 
 // A task whose element begins at the record of its group.
 struct OfGroups : Straight<ValueLists, ListBatch> {
@@ -115,26 +151,56 @@ struct OfGroups : Straight<ValueLists, ListBatch> {
   }
 };
 
-struct LinkSegments : OfGroups {
+struct CountNeeds : OfGroups {
   WARPHASH_FN static bool start(const ValueLists& t, const ListBatch& b, u64 i, State&) {
-    const u32 group = group_of(b, i), segment = static_cast<u32>(b.first_segment + i);
-    const u32 length = reinterpret_cast<const u32*>(b.counts)[i];
-    segments_of(t)[segment] = {b.values + reinterpret_cast<const u64*>(b.offsets)[i] * t.row_bytes, length};
+    const GroupRecord group = record_of(t, b, i);
+    const u32 segments = !group.values() ? 0 : group.is_list() ? 1 : 2;
+    reinterpret_cast<u64*>(b.needs)[i] = halves(segments, !has_group(b, i));
+    return false;
+  }
+};
+
+struct NameNewGroups : Straight<ValueLists, ListBatch> {
+  WARPHASH_FN static bool start(const ValueLists&, const ListBatch& b, u64 i, State&) {
+    if (has_group(b, i)) return false;
+    const u64 before = high_half(reinterpret_cast<const u64*>(b.needs)[i]);
+    const u32 number = static_cast<u32>(b.groups + before);
+    reinterpret_cast<u32*>(b.numbers)[i] = reinterpret_cast<u32*>(b.new_numbers)[before] = number;
+    copy_row(reinterpret_cast<u8*>(b.out_keys) + before * b.key_bytes,
+             reinterpret_cast<const u8*>(b.keys) + i * b.key_bytes, b.key_bytes);
+    return false;
+  }
+};
+
+struct LinkRuns : OfGroups {
+  WARPHASH_FN static bool start(const ValueLists& t, const ListBatch& b, u64 i, State&) {
+    const u32 group = group_of(b, i), length = reinterpret_cast<const u32*>(b.counts)[i];
+    const u64 begin = b.values + reinterpret_cast<const u64*>(b.offsets)[i] * t.row_bytes;
     const GroupRecord held = groups_of(t)[group];
-    if (held.values()) {
-      u32 first = held.first_segment(), erased = held.erased();
+    groups_of(t)[group] = held.values() ? linked(t, b, i, held, {begin, length}) : GroupRecord{length, begin};
+    if (i == 0) *reinterpret_cast<ListTotals*>(b.totals) = {b.groups, b.segments};
+    return false;
+  }
+
+ private:
+  // The record of a group with values, behind which a run comes.
+  WARPHASH_FN static GroupRecord linked(const ValueLists& t, const ListBatch& b, u64 i, const GroupRecord& held,
+                                        const SegmentRecord& run) {
+    u32 segment = static_cast<u32>(b.first_segment) + low_half(reinterpret_cast<const u64*>(b.needs)[i]);
+    u32 first = segment, erased = 0;
+    if (!held.is_list()) {
+      segments_of(t)[first] = {held.begin(t.row_bytes), halves(held.values(), ++segment)};
+    } else {
+      first = held.first_segment(), erased = held.erased();
       if (erased) {
         const ListPlace place = ListPlace::of(t, held, erased);
         first = place.segment, erased = static_cast<u32>(place.at);
       }
       u64& last = segments_of(t)[held.last_segment()].link;
       last = halves(low_half(last), segment);
-      groups_of(t)[group] = {halves(held.values() + length, erased), halves(first, segment)};
-    } else {
-      groups_of(t)[group] = {length, halves(segment, segment)};
     }
-    if (i == 0) *reinterpret_cast<ListTotals*>(b.totals) = {b.groups, b.first_segment + b.n};
-    return false;
+    segments_of(t)[segment] = run;
+    return {halves(held.values() + run.length(), erased), GroupRecord::list(first, segment)};
   }
 };
 
@@ -143,8 +209,7 @@ struct FirstValue : OfGroups {
     const GroupRecord group = record_of(t, b, i);
     if (b.out_flags) reinterpret_cast<u8*>(b.out_flags)[i] = group.values() != 0;
     if (!b.out_values) return false;
-    const u8* const row =
-        group.values() ? ListPlace::of(t, group, group.erased()).row(t) : reinterpret_cast<const u8*>(b.default_row);
+    const u8* const row = group.values() ? value_of(t, group, 0) : reinterpret_cast<const u8*>(b.default_row);
     copy_row(reinterpret_cast<u8*>(b.out_values) + i * t.row_bytes, row, t.row_bytes);
     return false;
   }
@@ -202,10 +267,9 @@ struct DropValues : OfGroups {
 
 struct Relist : Straight<ValueLists, ListBatch> {
   WARPHASH_FN static bool start(const ValueLists& t, const ListBatch& b, u64 i, State&) {
-    const u32 count = reinterpret_cast<const u32*>(b.counts)[i], segment = static_cast<u32>(i);
-    segments_of(t)[i] = {b.values + reinterpret_cast<const u64*>(b.offsets)[i] * t.row_bytes, count};
-    groups_of(t)[i] = {count, halves(segment, segment)};
-    if (i == 0) *reinterpret_cast<ListTotals*>(b.totals) = {b.n, b.n};
+    const u64 begin = b.values + reinterpret_cast<const u64*>(b.offsets)[i] * t.row_bytes;
+    groups_of(t)[i] = {reinterpret_cast<const u32*>(b.counts)[i], begin};
+    if (i == 0) *reinterpret_cast<ListTotals*>(b.totals) = {b.n, 0};
     return false;
   }
 };
@@ -233,12 +297,14 @@ struct TakeRowsOf : Straight<ValueLists, ListBatch> {
 
 }  // namespace warphash
 
-#define WARPHASH_LIST_ENTRIES                  \
-  WARPHASH_ENTRY(link, warphash::LinkSegments) \
-  WARPHASH_ENTRY(first, warphash::FirstValue)  \
-  WARPHASH_ENTRY(count, warphash::CountValues) \
-  WARPHASH_ENTRY(pop, warphash::PopValue)      \
-  WARPHASH_ENTRY(drop, warphash::DropValues)   \
-  WARPHASH_ENTRY(relist, warphash::Relist)     \
-  WARPHASH_ENTRY(count_up, warphash::CountUp)  \
+#define WARPHASH_LIST_ENTRIES                       \
+  WARPHASH_ENTRY(needs, warphash::CountNeeds)       \
+  WARPHASH_ENTRY(name_new, warphash::NameNewGroups) \
+  WARPHASH_ENTRY(link, warphash::LinkRuns)          \
+  WARPHASH_ENTRY(first, warphash::FirstValue)       \
+  WARPHASH_ENTRY(count, warphash::CountValues)      \
+  WARPHASH_ENTRY(pop, warphash::PopValue)           \
+  WARPHASH_ENTRY(drop, warphash::DropValues)        \
+  WARPHASH_ENTRY(relist, warphash::Relist)          \
+  WARPHASH_ENTRY(count_up, warphash::CountUp)       \
   WARPHASH_ENTRY(take_rows, warphash::TakeRowsOf)

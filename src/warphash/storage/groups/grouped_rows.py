@@ -2,11 +2,12 @@
 
 A batch is brought in the order of its groups, so that the values of a group lie in a row, in the order in which the
 batch had them. These runs are linked behind those of earlier batches (``groups/value_lists.cuh``). So the values of a
-key come in the order of insertion, within a batch, too.
+key come in the order of insertion, within a batch, too. Only a group of several runs has segments.
 
 An update, in steps:
 
-1. Look up the groups of the keys. Number the keys that have none, behind the groups there are (`key_groups`).
+1. Number the distinct keys of the batch, and look up their groups. Number the keys that have none, behind the groups
+   there are (`key_groups`).
 2. Make room for new groups, segments and values, by one assignment.
 3. Write the values in the order of groups to memory that no list leads to yet (`order`).
 4. Note the recovery. Enter the new keys and their numbers into the table of keys.
@@ -33,7 +34,7 @@ import numpy as np
 
 from ...designs.base import Design
 from ...errors import TableFull, UnsupportedVerb
-from ...runtime.abi import EMIT_TILE, Flag, ListBatch, Op, kind_of
+from ...runtime.abi import EMIT_TILE, Flag, ListBatch, Op
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import VALUE_LISTS
 from ..batch import Batch, MixedBatch
@@ -41,14 +42,21 @@ from ..rows import AllValues, Rows
 from ..scratch import zeroed_report
 from ..selection import offsets_of_counts, select
 from ..slots import MemoryUse, Recovery, Slots, resting
-from .key_groups import MOST_GROUPS, NUMBER_BYTES, BatchGroups, counted_up, groups_of, numbers_of, taken
+from .key_groups import (
+    MOST_GROUPS,
+    NUMBER_BYTES,
+    NUMBER_KIND,
+    BatchGroups,
+    counted_up,
+    groups_of,
+    numbers_of,
+    taken,
+)
 from .order import ordered, ordered_rows
-from .table_numbers import NewKeys
-from .value_memory import RECORD_BYTES, Lists, empty_lists, totals_of, with_room
+from .value_memory import MOST_SEGMENTS, RECORD_BYTES, Lists, empty_lists, totals_of, with_room
 
 __all__ = ["GroupedRows"]
 
-_NUMBER_KIND = kind_of(np.dtype(np.uint32))
 _FEWEST_REBUILT = 1 << 12
 """Segments, or erased values, up to which a table is left as it is."""
 
@@ -269,29 +277,32 @@ class GroupedRows:
             raise TableFull(f"there is no room for {len(left):,} of {n:,} pairs; the table is as it was", left)
         engine, index = self.engine, self.index
         index.store.finish(stream)
-        groups = groups_of(index, batch, self.key_bytes)
-        offsets = engine.allocate(8 * (groups.size + 1), stream)
-        offsets_of_counts(engine, groups.counts.ptr, groups.size, offsets.ptr, stream)
-        if self.lists.groups + groups.size > MOST_GROUPS:  # which a rebuild does not change
+        given = groups_of(index, self.lists, self.value_bytes, batch, self.key_bytes)
+        size, counts = given.keys.size, given.keys.counts
+        assert counts is not None
+        offsets = engine.allocate(8 * (size + 1), stream)
+        offsets_of_counts(engine, counts.ptr, size, offsets.ptr, stream)
+        before, nbytes, named = self.lists, n * self.value_bytes, given.groups
+        groups, segments = before.groups + named.new.n, before.segments + named.segments
+        if groups > MOST_GROUPS:  # which a rebuild does not change
             raise TableFull(f"a MultiMap in groups has at most {MOST_GROUPS:,} keys; the table is as it was")
-        if self.lists.segments + groups.size > MOST_GROUPS:
-            self.rebuild(self._capacity, stream)
-            return self.update(batch)  # whose keys have other groups now
-        before, nbytes, new = self.lists, n * self.value_bytes, groups.new.size
-        lists = with_room(engine, before, before.groups + new, before.segments + groups.size, nbytes, stream)
+        if segments > MOST_SEGMENTS:
+            return self._update_rebuilt(batch)
+        lists = with_room(engine, before, groups, segments, nbytes, stream)
         to = lists.chunks[-1].ptr + lists.used
-        self._order_values(groups, n, batch.values, to, offsets.ptr, stream)
+        self._order_values(given, n, batch.values, to, offsets.ptr, stream)
         self._state = _State(index, lists)  # which hold the same
         self.recovery.step = resting(GroupedRows._restore, self)
-        if new:
-            self._enter(groups.new, n)
-        linked = ListBatch(n=groups.size, numbers=groups.groups.ptr, counts=groups.counts.ptr, offsets=offsets.ptr)
-        linked.values, linked.first_segment, linked.totals = to, lists.segments, lists.totals.ptr
-        linked.groups = lists.groups + new
+        if named.new.n:
+            self._enter(given)
+        linked = ListBatch(n=size, numbers=named.numbers.ptr, counts=counts.ptr, offsets=offsets.ptr, values=to)
+        linked.needs = named.needs.ptr if named.needs else 0
+        linked.first_segment, linked.totals = before.segments, lists.totals.ptr
+        linked.groups, linked.segments = groups, segments
         self._launch("link", linked, stream)
         lists = lists._replace(
-            groups=lists.groups + new,
-            segments=lists.segments + groups.size,
+            groups=groups,
+            segments=segments,
             size=lists.size + n,
             held=lists.held + n,
             used=lists.used + nbytes,
@@ -302,29 +313,38 @@ class GroupedRows:
             engine.fill(batch.flags, Flag.CHANGED, n, stream)
         self._rebuild_if_due(stream)
 
-    def _order_values(self, groups: BatchGroups, n: int, values: int, to: int, offsets: int, stream: Any) -> None:
+    def _update_rebuilt(self, batch: Batch) -> None:
+        """Add the pairs of a batch for whose runs there are too few segments, after a rebuild, which leaves none."""
+        if self.lists.segments == 0:
+            most = MOST_SEGMENTS // 2
+            raise TableFull(f"a batch may have at most {most:,} keys that are in the MultiMap: insert it in parts")
+        self.rebuild(self._capacity, batch.stream)
+        self.update(batch)  # whose keys have other groups now
+
+    def _order_values(self, given: BatchGroups, n: int, values: int, to: int, offsets: int, stream: Any) -> None:
         """Write the values of a batch group by group: in the order of the groups, or where ``offsets`` says then."""
-        engine, width, places = self.engine, self.value_bytes, groups.places.ptr
-        if groups.size == n:  # the groups are in the order of their first elements
+        engine, width, places, size = self.engine, self.value_bytes, given.places.ptr, given.keys.size
+        if size == n:  # the groups are in the order of their first elements
             engine.copy(to, values, n * width, stream)
             return
         is_aligned = width in (4, 8) and values % width == 0
-        if is_aligned and groups.group_rows is not None:
-            groups.group_rows(values, width, to, offsets)
+        if is_aligned and given.keys.group_rows is not None:
+            given.keys.group_rows(values, width, to, offsets)
             return
-        if is_aligned and ordered_rows(engine, places, n, groups.size, values, width, to, stream):
+        if is_aligned and ordered_rows(engine, places, n, size, values, width, to, stream):
             return
-        order = ordered(engine, places, n, groups.size, stream)
+        order = ordered(engine, places, n, size, stream)
         rows = taken(engine, values, width, order, n, stream)
         engine.copy(to, rows.ptr, n * width, stream)
 
-    def _enter(self, new: NewKeys, n: int) -> None:
-        """Enter the new keys of a batch of ``n`` and their numbers into the table of keys."""
+    def _enter(self, given: BatchGroups) -> None:
+        """Enter the new keys of a batch and their numbers into the table of keys."""
         try:
-            self.index.update(new.batch._replace(kind=_NUMBER_KIND))
+            self.index.update(given.groups.new)
         except TableFull as error:
             self.recovery.step = None
-            raise TableFull(str(error), None if error.keys is None else new.elements(n, error.keys)) from error
+            which = None if error.keys is None else given.elements(self.engine, error.keys)
+            raise TableFull(str(error), which) from error
         except MemoryError:
             self.recovery.step = None
             raise
@@ -400,12 +420,12 @@ class GroupedRows:
         self._capacity = max(1, keys if self._grows else max(keys, self.lists.size))
 
     def _rebuilt(self, room: int, stream: Any) -> _State:
-        """The same pairs in new memory, with room for so many; each list is one segment."""
+        """The same pairs in new memory, with room for so many; each group has one run."""
         engine, held = self.engine, self._scanned(stream)
         index = self._make_index(max(1, held.n))
         numbers = counted_up(engine, 0, held.n, stream)
         if held.n:
-            index.update(Batch(held.keys.ptr, numbers.ptr, held.n, Op.KEEP, _NUMBER_KIND, unique=True, stream=stream))
+            index.update(Batch(held.keys.ptr, numbers.ptr, held.n, Op.KEEP, NUMBER_KIND, unique=True, stream=stream))
         lists = empty_lists(engine, held.n, max(room, held.total) * self.value_bytes, stream)
         to = lists.chunks[0].ptr
         batch = ListBatch(elements=held.n, numbers=held.numbers.ptr, offsets=held.offsets.ptr, out_values=to)
@@ -413,14 +433,14 @@ class GroupedRows:
         relisted = ListBatch(n=held.n, counts=held.counts.ptr, offsets=held.offsets.ptr, values=to)
         relisted.totals = lists.totals.ptr
         self._launch("relist", relisted, stream, lists)
-        lists = lists._replace(groups=held.n, segments=held.n, size=held.total, held=held.total)
+        lists = lists._replace(groups=held.n, size=held.total, held=held.total)
         return _State(index, lists._replace(used=held.total * self.value_bytes))
 
     def pack(self, stream: Any) -> int:
         """Bring the values of each key together, and drop erased ones; how many segments fewer there are."""
         self._begin(stream)
         segments = self.lists.segments
-        if self.lists.held > self.lists.size or segments > self.lists.groups:
+        if segments or self.lists.held > self.lists.size:
             self.rebuild(self._capacity, stream)
         return segments - self.lists.segments
 

@@ -1,23 +1,68 @@
-"""The groups of a batch's keys: numbers that a table of keys has, and numbers for the keys that it lacks."""
+"""The groups of a batch's keys: numbers that a table of keys has, and numbers for the keys that it lacks.
+
+The distinct keys of the batch are numbered first, in the order in which they appear (`numbering`). Only these are
+looked up in the table of keys. The keys that it lacks get the next numbers of groups, in the same order.
+"""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...runtime.abi import ListBatch, ValueLists
+import numpy as np
+import numpy.typing as npt
+
+from ...runtime.abi import ListBatch, ValueLists, kind_of
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import VALUE_LISTS
 from ..batch import Batch
 from ..rows import Rows
-from .numbering import number
-from .table_numbers import NewKeys, Numbers, new_keys
-from .word_numbers import GroupRows
+from ..selection import words_to_starts
+from .numbering import Numbered, number
+from .value_memory import Lists
 
-__all__ = ["MOST_GROUPS", "NUMBER_BYTES", "BatchGroups", "counted_up", "groups_of", "numbers_of", "taken"]
+__all__ = [
+    "MOST_GROUPS",
+    "NUMBER_BYTES",
+    "NUMBER_KIND",
+    "BatchGroups",
+    "KeyGroups",
+    "counted_up",
+    "groups_of",
+    "numbers_of",
+    "taken",
+]
 
 NUMBER_BYTES = 4
+NUMBER_KIND = kind_of(np.dtype(np.uint32))
 MOST_GROUPS = 2**32 - 1
-"""Groups, and segments: their numbers have 32 bits."""
+"""Their numbers have 32 bits."""
+
+
+class KeyGroups(NamedTuple):
+    """The groups of different keys.
+
+    Attributes
+    ----------
+    numbers
+        The number of the group of each key, uint32.
+    new
+        The keys without a group before, and their numbers, to be inserted into the table of keys.
+    found
+        Which keys had a group before, a byte each. None if there were no groups.
+    needs
+        As `ListBatch.needs`. None if no key had a group.
+    segments
+        How many new segments the groups need.
+    held
+        Keeps the memory of ``new``.
+    """
+
+    numbers: Buffer
+    new: Batch
+    found: Buffer | None = None
+    needs: Buffer | None = None
+    segments: int = 0
+    held: tuple[Buffer, ...] = ()
 
 
 class BatchGroups(NamedTuple):
@@ -25,23 +70,28 @@ class BatchGroups(NamedTuple):
 
     Attributes
     ----------
-    new
-        The keys that have no group yet. Their groups come behind those there are.
-    size, groups, counts
-        How many groups the batch has; these groups, uint32[size], and how many elements each has, uint32[size]; in the
-        order in which they first appear.
+    keys
+        The distinct keys of the batch, and how many elements each has.
     places
         Which of these each element has, uint32[n].
-    group_rows
-        As `Numbered.group_rows`.
+    groups
+        Their groups.
+    rows
+        Keeps the memory of the distinct keys. None if that is the batch.
     """
 
-    new: NewKeys
-    size: int
-    groups: Buffer
-    counts: Buffer
+    keys: Numbered
     places: Buffer
-    group_rows: GroupRows | None = None
+    groups: KeyGroups
+    rows: Buffer | None
+
+    def elements(self, engine: Engine, which: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
+        """The first elements of some of the new keys. Waits."""
+        size, found = self.keys.size, self.groups.found
+        if found is not None:
+            which = np.flatnonzero(engine.to_host(found.ptr, np.uint8, size) == 0)[which]
+        elements: npt.NDArray[np.integer] = engine.to_host(self.keys.firsts.ptr, np.uint32, size)[which]
+        return elements
 
 
 def numbers_of(index: Rows, groups: int, keys: int, n: int, stream: Any) -> tuple[Buffer, Buffer]:
@@ -55,8 +105,8 @@ def numbers_of(index: Rows, groups: int, keys: int, n: int, stream: Any) -> tupl
     return numbers, flags
 
 
-def groups_of(index: Rows, batch: Batch, key_bytes: int) -> BatchGroups:
-    """The groups of the keys of a batch of at least one element. Waits.
+def groups_of(index: Rows, lists: Lists, value_bytes: int, batch: Batch, key_bytes: int) -> BatchGroups:
+    """The groups of the keys of a batch of at least one element: those that ``lists`` has, and new ones. Waits.
 
     Raises
     ------
@@ -64,20 +114,11 @@ def groups_of(index: Rows, batch: Batch, key_bytes: int) -> BatchGroups:
         If there is no memory to work in.
     """
     engine, n, stream = index.store.engine, batch.n, batch.stream
-    numbers = engine.allocate(NUMBER_BYTES * n, stream)
-    asked = Batch(batch.keys, 0, n, held=numbers.ptr, stream=stream)
-    kind = Numbers(0, MOST_GROUPS - 1, key_bytes, NUMBER_BYTES)
-    new = new_keys(index, asked, kind, grouped=True)
-    if new.missing.n == n:  # so the batch has the new keys alone
-        assert new.values is not None and new.which is not None
-        assert new.numbered is not None and new.numbered.counts is not None
-        return BatchGroups(new, new.size, new.values, new.numbered.counts, new.which, new.numbered.group_rows)
-    new.answer(asked, kind)
     places = engine.allocate(NUMBER_BYTES * n, stream)
-    own = number(
+    keys = number(
         engine,
-        numbers.ptr,
-        NUMBER_BYTES,
+        batch.keys,
+        key_bytes,
         n,
         numbers=places.ptr,
         number_bytes=NUMBER_BYTES,
@@ -85,9 +126,40 @@ def groups_of(index: Rows, batch: Batch, key_bytes: int) -> BatchGroups:
         grouped=True,
         stream=stream,
     )
-    assert own.counts is not None
-    groups = taken(engine, numbers.ptr, NUMBER_BYTES, own.firsts, own.size, stream)
-    return BatchGroups(new, own.size, groups, own.counts, places, own.group_rows)
+    rows = None if keys.size == n else taken(engine, batch.keys, key_bytes, keys.firsts, keys.size, stream)
+    distinct = Batch(rows.ptr if rows else batch.keys, 0, keys.size, kind=NUMBER_KIND, unique=True, stream=stream)
+    if lists.groups:
+        groups = _groups_beside(index, lists, value_bytes, distinct, key_bytes)
+    else:
+        groups = _new_groups(engine, 0, distinct)
+    return BatchGroups(keys, places, groups, rows)
+
+
+def _new_groups(engine: Engine, groups: int, distinct: Batch, found: Buffer | None = None) -> KeyGroups:
+    """The groups of keys that have none yet, behind so many groups."""
+    numbers = counted_up(engine, groups, distinct.n, distinct.stream)
+    return KeyGroups(numbers, distinct._replace(values=numbers.ptr), found)
+
+
+def _groups_beside(index: Rows, lists: Lists, value_bytes: int, distinct: Batch, key_bytes: int) -> KeyGroups:
+    """The groups of different keys, some of which ``lists`` may have. Waits."""
+    engine, size, stream = index.store.engine, distinct.n, distinct.stream
+    numbers, found = numbers_of(index, lists.groups, distinct.keys, size, stream)
+    needs = engine.allocate(8 * size, stream)
+    asked = ListBatch(n=size, numbers=numbers.ptr, flags=found.ptr, needs=needs.ptr)
+    program, table = engine.program(VALUE_LISTS), lists.table(value_bytes)
+    program.run("needs", table, asked, size, stream)
+    new, segments = divmod(words_to_starts(engine, needs, size, stream), 1 << 32)
+    if new == size:
+        return _new_groups(engine, lists.groups, distinct, found)
+    if new == 0:
+        return KeyGroups(numbers, distinct._replace(n=0), found, needs, segments)
+    keys, new_numbers = engine.allocate(new * key_bytes, stream), engine.allocate(NUMBER_BYTES * new, stream)
+    asked.groups, asked.new_numbers = lists.groups, new_numbers.ptr
+    asked.keys, asked.key_bytes, asked.out_keys = distinct.keys, key_bytes, keys.ptr
+    program.run("name_new", table, asked, size, stream)
+    inserted = distinct._replace(keys=keys.ptr, values=new_numbers.ptr, n=new)
+    return KeyGroups(numbers, inserted, found, needs, segments, (keys, new_numbers))
 
 
 def taken(engine: Engine, rows: int, row_bytes: int, elements: Buffer, n: int, stream: Any) -> Buffer:

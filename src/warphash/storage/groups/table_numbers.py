@@ -31,7 +31,7 @@ from ..selection import count, starts_of_flags
 from ..uninterrupted import uninterrupted
 from .numbering import Numbered, number
 
-__all__ = ["NewKeys", "Numbers", "new_keys", "number_keys"]
+__all__ = ["Numbers", "number_keys"]
 
 
 class Numbers(NamedTuple):
@@ -74,7 +74,7 @@ class _Missing(NamedTuple):
     held: Buffer | None = None
 
 
-class NewKeys(NamedTuple):
+class _NewKeys(NamedTuple):
     """The keys of a batch that a storage lacks.
 
     Attributes
@@ -88,9 +88,9 @@ class NewKeys(NamedTuple):
     which
         Which of them each missing element has, uint32.
     numbered
-        Their first missing elements, and how many elements each has.
-    held, values
-        Keep the memory of ``batch``; the numbers are in ``values``.
+        Their first missing elements.
+    held
+        Keeps the memory of ``batch``.
     """
 
     engine: Engine
@@ -100,8 +100,7 @@ class NewKeys(NamedTuple):
     batch: Batch = Batch(0, 0, 0)
     which: Buffer | None = None
     numbered: Numbered | None = None
-    held: Buffer | None = None
-    values: Buffer | None = None
+    held: tuple[Buffer | None, ...] = ()
 
     def answer(self, batch: Batch, numbers: Numbers) -> None:
         """Write the numbers of the missing elements of a batch to ``batch.held``, and to ``batch.flags`` who adds."""
@@ -155,7 +154,7 @@ def number_keys(rows: Rows, batch: Batch, numbers: Numbers) -> None:
     if batch.n == 0:
         return
     rows.store.finish(batch.stream)
-    new = new_keys(rows, batch, numbers)
+    new = _new_keys(rows, batch, numbers)
     new.answer(batch, numbers)
     if new.size == 0:
         return
@@ -167,45 +166,23 @@ def number_keys(rows: Rows, batch: Batch, numbers: Numbers) -> None:
         raise TableFull(str(error), new.elements(batch.n, error.keys)) from error
 
 
-def new_keys(rows: Rows, batch: Batch, numbers: Numbers, *, grouped: bool = False) -> NewKeys:
-    """Write the numbers of known keys of a batch to ``batch.held``. The others are the caller's (`NewKeys`). Waits.
-
-    Parameters
-    ----------
-    rows, batch, numbers
-        As of `number_keys`. No batch is under way. The batch has at least one key.
-    grouped
-        Whether to count the elements of the new keys, and to keep what `Numbered.group_rows` needs.
-
-    Raises
-    ------
-    DtypeError, MemoryError
-        As `number_keys`.
-    """
+def _new_keys(rows: Rows, batch: Batch, numbers: Numbers) -> _NewKeys:
+    """Write the numbers of known keys of a batch to ``batch.held``, and number the others. Waits."""
     n, stream, size, engine = batch.n, batch.stream, rows.store.size, rows.store.engine
     missing = _find(rows, batch, numbers) if size else _Missing(batch.keys, n)
     if missing.n == 0:
-        return NewKeys(engine, size, 0, missing)
+        return _NewKeys(engine, size, 0, missing)
     which = engine.allocate(4 * missing.n, stream)
-    made = number(
-        engine,
-        missing.rows,
-        numbers.key_bytes,
-        missing.n,
-        numbers=which.ptr,
-        number_bytes=4,
-        counts=grouped,
-        grouped=grouped,
-        stream=stream,
-    )
+    width = numbers.key_bytes
+    made = number(engine, missing.rows, width, missing.n, numbers=which.ptr, number_bytes=4, stream=stream)
     base = numbers.first + size
     _check(base + made.size - 1, numbers)
-    keys = None if made.size == missing.n else engine.allocate(made.size * numbers.key_bytes, stream)
+    keys = None if made.size == missing.n else engine.allocate(made.size * width, stream)
     values = engine.allocate(made.size * numbers.value_bytes, stream)
     given = MissingBatch(
         n=made.size,
         keys=missing.rows,
-        key_bytes=numbers.key_bytes,
+        key_bytes=width,
         firsts=made.firsts.ptr,
         out_keys=0 if keys is None else keys.ptr,
         out_numbers=values.ptr,
@@ -215,7 +192,7 @@ def new_keys(rows: Rows, batch: Batch, numbers: Numbers, *, grouped: bool = Fals
     engine.program(GROUPS).run("take_firsts", StoredRows(), given, made.size, stream)
     at = missing.rows if keys is None else keys.ptr
     inserted = Batch(at, values.ptr, made.size, unique=True, stream=stream)
-    return NewKeys(engine, size, made.size, missing, inserted, which, made, keys, values)
+    return _NewKeys(engine, size, made.size, missing, inserted, which, made, (keys, values))
 
 
 def _find(rows: Rows, batch: Batch, numbers: Numbers) -> _Missing:

@@ -6,11 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...runtime.abi import ValueLists
+from ...runtime.abi import SEGMENT_BITS, ValueLists
 from ...runtime.engine import Buffer, Engine
 from ..new_memory import copied, filled
 
-__all__ = ["RECORD_BYTES", "Lists", "empty_lists", "totals_of", "with_room"]
+__all__ = ["MOST_SEGMENTS", "RECORD_BYTES", "Lists", "empty_lists", "totals_of", "with_room"]
+
+MOST_SEGMENTS = 1 << SEGMENT_BITS
+"""Segments that have a number."""
 
 _LEAST_ROOM = 16
 _LEAST_CHUNK_BYTES = 1 << 12
@@ -35,7 +38,7 @@ class Lists(NamedTuple):
     group_records, group_room
         A record for each group, and how many have memory. Those of groups to come are all 0.
     segment_records, segment_room
-        Likewise, of segments. Those of segments to come have any content.
+        Likewise, of segments: None as long as no group has needed one. Those of segments to come have any content.
     chunks, used
         The memory of values, of which the last one takes new ones; and how many of its bytes are in use.
     totals
@@ -48,7 +51,7 @@ class Lists(NamedTuple):
     held: int
     group_records: Buffer
     group_room: int
-    segment_records: Buffer
+    segment_records: Buffer | None
     segment_room: int
     chunks: tuple[Buffer, ...]
     used: int
@@ -56,22 +59,22 @@ class Lists(NamedTuple):
 
     def table(self, row_bytes: int) -> ValueLists:
         """What kernels are given."""
-        return ValueLists(self.group_records.ptr, self.segment_records.ptr, row_bytes)
+        segments = self.segment_records
+        return ValueLists(self.group_records.ptr, segments.ptr if segments else 0, row_bytes)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all memory."""
-        fixed = self.group_records, self.segment_records, self.totals
-        return sum(buffer.nbytes for buffer in (*fixed, *self.chunks))
+        segments = () if self.segment_records is None else (self.segment_records,)
+        return sum(buffer.nbytes for buffer in (self.group_records, self.totals, *segments, *self.chunks))
 
 
 def empty_lists(engine: Engine, groups: int, values_bytes: int, stream: Any) -> Lists:
-    """Lists of no values, with room for so many groups, a segment for each, and bytes of values."""
+    """Lists of no values, with room for so many groups and bytes of values, and for no segments."""
     room = max(_LEAST_ROOM, groups)
-    of_groups, of_segments = filled(engine, RECORD_BYTES * room, stream), engine.allocate(RECORD_BYTES * room, stream)
-    totals = filled(engine, 8 * _TOTALS_WORDS, stream)
+    records, totals = filled(engine, RECORD_BYTES * room, stream), filled(engine, 8 * _TOTALS_WORDS, stream)
     chunk = engine.allocate(max(_LEAST_CHUNK_BYTES, values_bytes), stream)
-    return Lists(0, 0, 0, 0, of_groups, room, of_segments, room, (chunk,), 0, totals)
+    return Lists(0, 0, 0, 0, records, room, None, 0, (chunk,), 0, totals)
 
 
 def with_room(engine: Engine, lists: Lists, groups: int, segments: int, values_bytes: int, stream: Any) -> Lists:
@@ -90,8 +93,9 @@ def with_room(engine: Engine, lists: Lists, groups: int, segments: int, values_b
         lists = lists._replace(group_records=records, group_room=room)
     if segments > lists.segment_room:
         room = max(segments, 2 * lists.segment_room)
-        records = copied(engine, lists.segment_records, stream, RECORD_BYTES * room)
-        lists = lists._replace(segment_records=records, segment_room=room)
+        nbytes, known = RECORD_BYTES * room, lists.segment_records
+        made = engine.allocate(nbytes, stream) if known is None else copied(engine, known, stream, nbytes)
+        lists = lists._replace(segment_records=made, segment_room=room)
     last, used = lists.chunks[-1], lists.used + _ALIGNMENT_BYTES - 1 & -_ALIGNMENT_BYTES
     lists = lists._replace(used=used)
     if used + values_bytes > last.nbytes:

@@ -50,37 +50,52 @@ struct EmitByBlocks {
       GroupRecord groups[kBlock];
       for (u32 k = 0; k < n; ++k) {
         groups[k] = record_of(t, b, first + k);
-        if (groups[k].values()) prefetch(segments_of(t) + groups[k].first_segment());
+        if (groups[k].values()) prefetch(place_of(t, groups[k]));
       }
       for (u32 k = 0; k < n; ++k)
-        if (groups[k].values())
-          prefetch(pointer<const u8>(segments_of(t)[groups[k].first_segment()].begin) +
-                   groups[k].erased() * t.row_bytes);
+        if (groups[k].values() && groups[k].is_list())
+          prefetch(pointer<const u8>(first_of(t, groups[k])->begin) + groups[k].erased() * t.row_bytes);
       for (u32 k = 0; k < n; ++k) copy(t, b, first + k, groups[k]);
     }
   }
 
  private:
+  // What a walk over the values of a group reads first.
+  WARPHASH_FN static const void* place_of(const ValueLists& t, const GroupRecord& group) {
+    return group.is_list() ? static_cast<const void*>(first_of(t, group)) : pointer<const u8>(group.begin(t.row_bytes));
+  }
+  WARPHASH_FN static const SegmentRecord* first_of(const ValueLists& t, const GroupRecord& list) {
+    return segments_of(t) + list.first_segment();
+  }
   // Copies the values of an element run by run.
   WARPHASH_FN static void copy(const ValueLists& t, const ListBatch& b, u64 i, const GroupRecord& group) {
-    u64 to = pointer<const u64>(b.offsets)[i], skipped = group.erased();
-    u32 number = group.first_segment();
-    for (u64 left = group.values(); left;) {
-      const SegmentRecord segment = segments_of(t)[number];
+    const u64 begin = pointer<const u64>(b.offsets)[i];
+    if (!group.values()) return;
+    if (b.out_keys)
+      for (u64 k = 0; k < group.values(); ++k)
+        copy_row(pointer<u8>(b.out_keys) + (begin + k) * b.key_bytes, pointer<const u8>(b.keys) + i * b.key_bytes,
+                 b.key_bytes);
+    if (!b.out_values) return;
+    u8* const to = pointer<u8>(b.out_values) + begin * t.row_bytes;
+    if (group.is_list())
+      copy_list(t, group, to);
+    else
+      copy_rows(to, pointer<const u8>(group.begin(t.row_bytes)), group.values(), t.row_bytes);
+  }
+  WARPHASH_FN static void copy_list(const ValueLists& t, const GroupRecord& list, u8* to) {
+    SegmentRecord segment = *first_of(t, list);
+    u64 skipped = list.erased();
+    for (u64 left = list.values();;) {
       const u64 length = segment.length();
       if (skipped < length) {
         const u64 count = length - skipped < left ? length - skipped : left;
-        const u8* const from = pointer<const u8>(segment.begin) + skipped * t.row_bytes;
-        if (b.out_values) copy_rows(pointer<u8>(b.out_values) + to * t.row_bytes, from, count, t.row_bytes);
-        if (b.out_keys)
-          for (u64 k = 0; k < count; ++k)
-            copy_row(pointer<u8>(b.out_keys) + (to + k) * b.key_bytes, pointer<const u8>(b.keys) + i * b.key_bytes,
-                     b.key_bytes);
-        to += count, left -= count, skipped = 0;
+        copy_rows(to, pointer<const u8>(segment.begin) + skipped * t.row_bytes, count, t.row_bytes);
+        to += count * t.row_bytes, left -= count, skipped = 0;
+        if (!left) return;
       } else {
         skipped -= length;
       }
-      number = segment.next();
+      segment = segments_of(t)[segment.next()];
     }
   }
   WARPHASH_FN static void copy_rows(u8* to, const u8* from, u64 count, u64 row_bytes) {

@@ -19,7 +19,8 @@
 //   2. emit: a warp reads where 32 elements end, from its tile's element on, one a lane, by one load. Each lane finds its
 //      element among these, in five shuffles. Where all of them end before its place, it searches on, up to the element
 //      of the next tile. This happens only if elements without values lie between those of the tile.
-//   3. Each lane reads the records of its group and of its segment (groups/value_lists.cuh), and copies the value.
+//   3. Each lane reads the record of its group, and in a list that of its segment (groups/value_lists.cuh), and copies
+//      the value.
 // Both kernels read what earlier launches wrote, and write places of their own. Nothing is atomic.
 //
 // Why. A lane for each element would copy a long list alone while its warp waits; one heavy key would hold up the batch.
@@ -96,8 +97,8 @@ struct EmitByTiles {
   WARPHASH_FN static void copy(const ValueLists& t, const ListBatch& b, const Owner& owner, u64 to) {
     if (b.out_values) {
       const GroupRecord group = groups_of(t)[group_of(b, owner.element)];
-      const u8* const row = ListPlace::of(t, group, group.erased() + (to - owner.begin)).row(t);
-      copy_row(reinterpret_cast<u8*>(b.out_values) + to * t.row_bytes, row, t.row_bytes);
+      copy_row(reinterpret_cast<u8*>(b.out_values) + to * t.row_bytes, value_of(t, group, to - owner.begin),
+               t.row_bytes);
     }
     if (b.out_keys)
       copy_row(reinterpret_cast<u8*>(b.out_keys) + to * b.key_bytes,
