@@ -298,7 +298,7 @@ class ListBatch(Launch):
 
     _fields_ = _words(
         "elements numbers flags out_flags out_values default_row out_counts offsets keys key_bytes out_keys values "
-        "counts needs first_segment segments totals groups new_numbers tile_elements"
+        "counts needs first_segment segments totals groups new_numbers begins tile_elements"
     )
 
 

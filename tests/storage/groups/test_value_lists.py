@@ -75,6 +75,25 @@ def test_lists_of_any_lengths(device: str, batches: int, shape: str) -> None:
     table.check()
 
 
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+def test_a_gpu_reads_the_record_of_a_group_of_one_run_once_for_all_its_values(device: str) -> None:
+    """To count them. The records are overwritten before the values are copied."""
+    table: MultiMap[Any, Any] = MultiMap("i8", "i4", device=device, seed=1)
+    keys = np.repeat(np.arange(90), np.arange(90) % 4)
+    values = np.arange(len(keys), dtype="i4")
+    table.insert(keys, values)
+    table.erase(np.arange(50))
+    rows = storage_of(table)
+    engine, asked = rows.engine, np.arange(89, -9, -1)
+    given, offsets = engine.from_host(asked), engine.allocate(8 * (len(asked) + 1))
+    found = rows.find_all(given.ptr, len(asked), offsets.ptr, None)
+    engine.fill(rows.lists.group_records.ptr, 0xFF, rows.lists.group_records.nbytes)
+    out = engine.allocate(4 * found.total)
+    found.write(out.ptr)
+    held = [values[keys == key][key < 50 :] for key in asked.tolist()]
+    assert engine.to_host(out.ptr, np.int32, found.total).tolist() == np.concatenate(held).tolist()
+
+
 @pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
 def test_first_values_are_erased_beyond_the_first_segment(device: str) -> None:
     """Of lists of several segments of different lengths; then values come again."""

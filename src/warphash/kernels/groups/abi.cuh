@@ -152,6 +152,8 @@ struct ListBatch : Launch {
   u64 totals;         // link, relist: ListTotals of the lists
   u64 groups;         // link: how many groups there are then; name_new, count_up: the first number
   u64 new_numbers;    // name_new: u32 per new group: its number
+  u64 begins;         // count, emit: u64 per element: the address of its first value, or the place of its list; count:
+                      // 0 if not asked for
   u64 tile_elements;  // tiles, emit: u64 per tile of kEmitTile values: the element that its first value belongs to
 };
 

@@ -63,7 +63,8 @@
 //
 // A lookup at random is paid by the sector of 32 bytes. A record lies in one sector. So a count reads one sector for a
 // key, and a first value, or all values of a short run, take two: the group's, and the one of the values. In a list
-// they take three, with the segment's. With an array for each word of the records it would be one more for each record.
+// they take three, with the segment's. To count and then copy all values (groups/gpu/emit.cuh) reads the record once.
+// With an array for each word of the records it would be one more for each record.
 #pragma once
 #include "core/bytes.cuh"
 #include "core/straight.cuh"
@@ -78,12 +79,15 @@ WARPHASH_FN u64 halves(u32 low, u32 high) { return static_cast<u64>(high) << 32 
 WARPHASH_FN u32 group_of(const ListBatch& b, u64 i) { return reinterpret_cast<const u32*>(b.numbers)[i]; }
 WARPHASH_FN bool has_group(const ListBatch& b, u64 i) { return !b.flags || reinterpret_cast<const u8*>(b.flags)[i]; }
 
+// Whether the place of a group is that of a list.
+WARPHASH_FN bool is_list(u64 place) { return place >> 63; }
+
 // The records of the layout above. Each moves by one load or store.
 struct alignas(16) GroupRecord {
   u64 state, place;
   WARPHASH_FN u32 values() const { return low_half(state); }
   WARPHASH_FN u32 erased() const { return high_half(state); }
-  WARPHASH_FN bool is_list() const { return place >> 63; }
+  WARPHASH_FN bool is_list() const { return warphash::is_list(place); }
   WARPHASH_FN u32 first_segment() const { return static_cast<u32>(place) & kSegmentMask; }
   WARPHASH_FN u32 last_segment() const { return static_cast<u32>(place >> kSegmentBits) & kSegmentMask; }
   // The place of a list.
@@ -217,7 +221,9 @@ struct FirstValue : OfGroups {
 
 struct CountValues : OfGroups {
   WARPHASH_FN static bool start(const ValueLists& t, const ListBatch& b, u64 i, State&) {
-    reinterpret_cast<u32*>(b.out_counts)[i] = low_half(state_of(t, b, i));
+    const GroupRecord group = record_of(t, b, i);
+    reinterpret_cast<u32*>(b.out_counts)[i] = group.values();
+    if (b.begins) reinterpret_cast<u64*>(b.begins)[i] = group.is_list() ? group.place : group.begin(t.row_bytes);
     return false;
   }
 };

@@ -68,15 +68,34 @@ class _State(NamedTuple):
     lists: Lists
 
 
+class _Elements(NamedTuple):
+    """Elements whose values are counted.
+
+    Attributes
+    ----------
+    batch
+        What kernels are given to copy the values.
+    counts
+        How many values each has, uint32.
+    total
+        How many all have together.
+    held
+        Keeps the memory of ``batch``.
+    """
+
+    batch: ListBatch
+    counts: Buffer
+    total: int
+    held: tuple[Buffer | None, ...]
+
+
 class _Scanned(NamedTuple):
-    """All keys that have values: how many, the keys, their groups, and where the values of each begin."""
+    """All keys that have values: how many, the keys, where their values begin in the order of keys, and these."""
 
     n: int
     keys: Buffer
-    numbers: Buffer
-    counts: Buffer
     offsets: Buffer
-    total: int
+    elements: _Elements
 
 
 class GroupedRows:
@@ -155,14 +174,18 @@ class GroupedRows:
         n = self.lists.groups
         numbers = counted_up(self.engine, 0, n, stream)
         offsets = self.engine.allocate(8 * (n + 1), stream)
-        return self._counts_of(ListBatch(n=n, numbers=numbers.ptr), offsets.ptr, stream)[1]
+        return self._elements(n, numbers, None, offsets.ptr, stream).total
 
-    def _counts_of(self, asked: ListBatch, offsets: int, stream: Any) -> tuple[Buffer, int]:
-        """How many values the group of each element has, uint32[n], and all together; fills their offsets. Waits."""
-        counts = self.engine.allocate(4 * max(1, asked.n), stream)
-        asked.out_counts = counts.ptr
-        self._launch("count", asked, stream)
-        return counts, offsets_of_counts(self.engine, counts.ptr, asked.n, offsets, stream)
+    def _elements(self, n: int, numbers: Buffer, found: Buffer | None, offsets: int, stream: Any) -> _Elements:
+        """Count the values of elements, and write where those of each go: uint64[n + 1] at ``offsets``. Waits."""
+        engine = self.engine
+        counts = engine.allocate(4 * max(1, n), stream)
+        begins = None if engine.lanes == 1 else engine.allocate(8 * max(1, n), stream)  # which emit_keys does not read
+        batch = ListBatch(n=n, elements=n, numbers=numbers.ptr, offsets=offsets, out_counts=counts.ptr)
+        batch.flags, batch.begins = found.ptr if found else 0, begins.ptr if begins else 0
+        self._launch("count", batch, stream)
+        total = offsets_of_counts(engine, counts.ptr, n, offsets, stream)
+        return _Elements(batch, counts, total, (numbers, found, begins))
 
     def _launch(self, entry: str, batch: ListBatch, stream: Any, lists: Lists | None = None) -> None:
         table = (lists or self.lists).table(self.value_bytes)
@@ -199,16 +222,17 @@ class GroupedRows:
     def find_all(self, keys: int, n: int, offsets: int, stream: Any) -> AllValues:
         """All values of all keys, those of each from its offset on: uint64[n + 1]. Waits."""
         numbers, found = self._found(keys, n, stream)
-        _, total = self._counts_of(ListBatch(n=n, numbers=numbers.ptr, flags=found.ptr), offsets, stream)
+        elements = self._elements(n, numbers, found, offsets, stream)
 
         def write(values: int) -> None:
-            batch = ListBatch(elements=n, numbers=numbers.ptr, flags=found.ptr, offsets=offsets, out_values=values)
-            self._emit(batch, total, stream)
+            self._emit(elements, stream, values)
 
-        return AllValues(total, write)
+        return AllValues(elements.total, write)
 
-    def _emit(self, batch: ListBatch, total: int, stream: Any) -> None:
+    def _emit(self, elements: _Elements, stream: Any, out_values: int) -> None:
         """Copy the values of the elements: a CPU goes from key to key, a GPU from tile to tile of values."""
+        batch, total = elements.batch, elements.total
+        batch.out_values = out_values
         if self.engine.lanes == 1:
             batch.n = batch.elements
             self._launch("emit_keys", batch, stream)
@@ -236,18 +260,17 @@ class GroupedRows:
         keys, kept = select(engine, keys, width, n, flags, stream)
         numbers, _ = select(engine, numbers, NUMBER_BYTES, n, flags, stream)
         offsets = engine.allocate(8 * (kept + 1), stream)
-        counts, total = self._counts_of(ListBatch(n=kept, numbers=numbers.ptr), offsets.ptr, stream)
-        return _Scanned(kept, keys, numbers, counts, offsets, total)
+        return _Scanned(kept, keys, offsets, self._elements(kept, numbers, None, offsets.ptr, stream))
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int:
         """As `Rows.scan`; the pairs of one key follow each other, in their order."""
         held = self._scanned(stream)
-        if held.total <= room:
-            batch = ListBatch(elements=held.n, numbers=held.numbers.ptr, offsets=held.offsets.ptr)
-            batch.keys, batch.key_bytes = held.keys.ptr, self.key_bytes
-            batch.out_keys, batch.out_values = out_keys, out_values
-            self._emit(batch, held.total, stream)
-        return held.total
+        elements = held.elements
+        if elements.total <= room:
+            batch = elements.batch
+            batch.keys, batch.key_bytes, batch.out_keys = held.keys.ptr, self.key_bytes, out_keys
+            self._emit(elements, stream, out_values)
+        return elements.total
 
     def execute(self, batch: MixedBatch, default: bytes, stream: Any) -> None:
         """Raise: no operation happens at one moment in the table of keys and in the lists."""
@@ -422,19 +445,19 @@ class GroupedRows:
     def _rebuilt(self, room: int, stream: Any) -> _State:
         """The same pairs in new memory, with room for so many; each group has one run."""
         engine, held = self.engine, self._scanned(stream)
+        total = held.elements.total
         index = self._make_index(max(1, held.n))
         numbers = counted_up(engine, 0, held.n, stream)
         if held.n:
             index.update(Batch(held.keys.ptr, numbers.ptr, held.n, Op.KEEP, NUMBER_KIND, unique=True, stream=stream))
-        lists = empty_lists(engine, held.n, max(room, held.total) * self.value_bytes, stream)
+        lists = empty_lists(engine, held.n, max(room, total) * self.value_bytes, stream)
         to = lists.chunks[0].ptr
-        batch = ListBatch(elements=held.n, numbers=held.numbers.ptr, offsets=held.offsets.ptr, out_values=to)
-        self._emit(batch, held.total, stream)
-        relisted = ListBatch(n=held.n, counts=held.counts.ptr, offsets=held.offsets.ptr, values=to)
+        self._emit(held.elements, stream, to)
+        relisted = ListBatch(n=held.n, counts=held.elements.counts.ptr, offsets=held.offsets.ptr, values=to)
         relisted.totals = lists.totals.ptr
         self._launch("relist", relisted, stream, lists)
-        lists = lists._replace(groups=held.n, size=held.total, held=held.total)
-        return _State(index, lists._replace(used=held.total * self.value_bytes))
+        lists = lists._replace(groups=held.n, size=total, held=total, used=total * self.value_bytes)
+        return _State(index, lists)
 
     def pack(self, stream: Any) -> int:
         """Bring the values of each key together, and drop erased ones; how many segments fewer there are."""

@@ -19,8 +19,8 @@
 //   2. emit: a warp reads where 32 elements end, from its tile's element on, one a lane, by one load. Each lane finds its
 //      element among these, in five shuffles. Where all of them end before its place, it searches on, up to the element
 //      of the next tile. This happens only if elements without values lie between those of the tile.
-//   3. Each lane reads the record of its group, and in a list that of its segment (groups/value_lists.cuh), and copies
-//      the value.
+//   3. Each lane reads where the values of its element begin, as `count` wrote it (groups/value_lists.cuh), and copies
+//      its value. Only in a list it reads the records of the group and of the segment, too.
 // Both kernels read what earlier launches wrote, and write places of their own. Nothing is atomic.
 //
 // Why. A lane for each element would copy a long list alone while its warp waits; one heavy key would hold up the batch.
@@ -30,6 +30,10 @@
 // what the 32 elements of lists of one value have. Tiles of lists that are longer read some of the same bytes, which a
 // cache has. Work is split in two such steps in merge-based kernels for sparse matrices, too (Merrill and Garland,
 // Merge-Based Parallel Sparse Matrix-Vector Multiplication, SC 2016, section III).
+//
+// The records of groups lie at random, in a sector of 32 bytes each. `count` reads them before emit, and keeps 8 bytes of
+// each in the order of the elements. So emit reads a quarter of a sector in a row for an element of one value, in place of
+// a sector at random, and only its value at random.
 #pragma once
 #include "core/bytes.cuh"
 #include "core/straight.cuh"
@@ -94,12 +98,17 @@ struct EmitByTiles {
     return owner;
   }
 
+  // The value of an element with so many before it.
+  WARPHASH_FN static const u8* row_of(const ValueLists& t, const ListBatch& b, u64 element, u64 before) {
+    const u64 begin = reinterpret_cast<const u64*>(b.begins)[element];
+    if (is_list(begin)) return value_of(t, groups_of(t)[group_of(b, element)], before);
+    return in_global(reinterpret_cast<const u8*>(begin)) + before * t.row_bytes;
+  }
+
   WARPHASH_FN static void copy(const ValueLists& t, const ListBatch& b, const Owner& owner, u64 to) {
-    if (b.out_values) {
-      const GroupRecord group = groups_of(t)[group_of(b, owner.element)];
-      copy_row(reinterpret_cast<u8*>(b.out_values) + to * t.row_bytes, value_of(t, group, to - owner.begin),
+    if (b.out_values)
+      copy_row(reinterpret_cast<u8*>(b.out_values) + to * t.row_bytes, row_of(t, b, owner.element, to - owner.begin),
                t.row_bytes);
-    }
     if (b.out_keys)
       copy_row(reinterpret_cast<u8*>(b.out_keys) + to * b.key_bytes,
                reinterpret_cast<const u8*>(b.keys) + owner.element * b.key_bytes, b.key_bytes);
