@@ -40,6 +40,12 @@ def test_sums_before_counts_and_bits(n: int, device: str, rng: np.random.Generat
     starts, ones = selection.starts_of_bits(engine, held, n, None)
     bits = [count.bit_count() for count in counts.tolist()]
     assert (engine.to_host(starts.ptr, np.uint32, n)[-1], ones) == (sum(bits[:-1]), sum(bits))
+    starts = selection.starts_of_counts(engine, held, n, None)
+    np.testing.assert_array_equal(engine.to_host(starts.ptr, np.uint64, n), offsets[:-1])
+    words = engine.from_host(counts.astype(np.uint64) << 32 | 1)
+    assert selection.words_to_starts(engine, words, n, None) == expected[-1] << 32 | n
+    sums = engine.to_host(words.ptr, np.uint64, n)
+    np.testing.assert_array_equal(sums, offsets[:-1] << np.uint64(32) | np.arange(n, dtype=np.uint64))
     selection.to_starts(engine, held, n, None)
     np.testing.assert_array_equal(engine.to_host(held.ptr, np.uint32, n), offsets[:-1])
 

@@ -21,6 +21,7 @@ __all__ = [
     "offsets_of_counts",
     "select",
     "starts_of_bits",
+    "starts_of_counts",
     "starts_of_flags",
     "to_starts",
     "words_to_starts",
@@ -157,9 +158,15 @@ def offsets_of_counts(engine: Engine, counts: int, n: int, out: int, stream: Any
     Counts are uint32, and their sum may be larger.
     """
     total = _starts(engine, _given(counts, n), out, stream) if n else 0
-    end = engine.from_host(np.array([total], np.uint64), stream)
-    engine.copy(out + 8 * n, end.ptr, 8, stream)
+    engine.upload(out + 8 * n, np.array([total], np.uint64), stream)
     return total
+
+
+def starts_of_counts(engine: Engine, counts: Buffer, n: int, stream: Any) -> Buffer:
+    """The sum of the counts before each of ``n``, uint64[n]. Counts are uint32, and their sum may be larger."""
+    starts = engine.allocate(8 * n, stream)
+    _starts(engine, _given(counts.ptr, n), starts.ptr, stream, waits=False)
+    return starts
 
 
 def _given(counts: int, n: int) -> CountBatch:

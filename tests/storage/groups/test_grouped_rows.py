@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from contextlib import suppress
 from typing import Any
 
@@ -104,6 +105,32 @@ def test_a_run_without_its_first_values_becomes_a_list(device: str, erased: int)
         assert table.find([2])[0].tolist() == model[2][:1] and table.erase([2]).all()
         model[2] = model[2][1:]
         agree(table, model)
+
+
+@pytest.mark.parametrize("known", [0, 100, 200])
+def test_a_batch_on_a_gpu_is_numbered_once(monkeypatch: pytest.MonkeyPatch, known: int) -> None:
+    """The host waits for how many keys are distinct, for how many are new, and for the table of keys, if any are."""
+    engine = engine_for("emulated")
+    table: MultiMap[Any, Any] = MultiMap("i8", "i8", device="emulated", capacity=1000, seed=1)
+    table.insert(np.arange(600), np.arange(600))
+    batch = np.random.default_rng(1).permutation(np.arange(600 - known, 800 - known))
+    launched, waits, program, to_host = list[str](), list[int](), engine.program, engine.to_host
+
+    def noted(spec: Any) -> Any:
+        made = copy.copy(program(spec))
+        made.run = lambda entry, *args: (launched.append(entry), program(spec).run(entry, *args))
+        return made
+
+    monkeypatch.setattr(engine, "program", noted)
+    monkeypatch.setattr(engine, "to_host", lambda *args: (waits.append(1), to_host(*args))[1])
+    table.insert(batch, -batch)
+    monkeypatch.undo()
+    assert launched.count("claim_words8") == launched.count("needs") == launched.count("link") == 1
+    assert len(waits) <= (2 if known == 200 else 4)
+    model = {key: [key] for key in range(600)}
+    for key in batch.tolist():
+        model.setdefault(key, []).append(-key)
+    agree(table, model)
 
 
 def test_segments_without_a_number_are_brought_together_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from warphash.runtime.abi import NumberBatch
 from warphash.runtime.devices import engine_for
 from warphash.settings import ORDER_VARIABLE
 from warphash.storage.groups import row_numbers, word_numbers, word_parts
+from warphash.storage.groups.cells import WORD_CELLS
 from warphash.storage.groups.numbering import number
 from warphash.storage.groups.ways import FEWEST_SAMPLED, Way
 
@@ -215,11 +216,25 @@ def test_words_move_if_their_cells_are_much_larger_than_the_cache(device: str, m
         assert word_parts.moved(engine, batch, 1, 1 << 20, None) is None
 
 
+@pytest.mark.parametrize("device", one_of_each("emulated"))
+@pytest.mark.parametrize("sketched", [False, True])
+def test_distinct_words_are_estimated_if_cells_for_all_leave_the_cache(
+    device: str, sketched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    estimated, estimate = list[int](), row_numbers.estimate_distinct
+    monkeypatch.setattr(row_numbers, "estimate_distinct", lambda *args: (estimated.append(1), estimate(*args))[1])
+    n = 10_000
+    monkeypatch.setattr(engine_for(device), "window_bytes", WORD_CELLS[8].nbytes(n) - sketched)
+    check(device, rows_of(keys_like("few", n), 8))
+    assert len(estimated) == sketched
+
+
 @pytest.mark.parametrize("device", ENGINES)
 @pytest.mark.parametrize("width", [8, 12])
 def test_too_few_cells_are_enlarged(device: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_numbers, "estimate_distinct", lambda *_: 1)
     monkeypatch.setattr(row_numbers, "FEWEST_SKETCHED", 0)
+    monkeypatch.setattr(engine_for(device), "window_bytes", 0)
     check(device, rows_of(keys_like("different", 3_000), width))
 
 

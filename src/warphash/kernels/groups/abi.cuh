@@ -140,7 +140,7 @@ struct ListBatch : Launch {
   u64 out_values;     // packed rows
   u64 default_row;    // address of the value of an element without one
   u64 out_counts;     // u32 per element
-  u64 offsets;        // u64 per element, and one more: where its values begin among those of all
+  u64 offsets;        // u64 per element, and one more but for link: where its values begin; link: 0 if each has one
   u64 keys;           // packed rows, one per element; 0: they are not asked for
   u64 key_bytes;      // of such a row
   u64 out_keys;       // packed rows, one per value
@@ -152,8 +152,7 @@ struct ListBatch : Launch {
   u64 totals;         // link, relist: ListTotals of the lists
   u64 groups;         // link: how many groups there are then; name_new, count_up: the first number
   u64 new_numbers;    // name_new: u32 per new group: its number
-  u64 begins;         // count, emit: u64 per element: the address of its first value, or the place of its list; count:
-                      // 0 if not asked for
+  u64 begins;         // count, emit: u64 per element: the address of its first value, or its list; 0: not asked for
   u64 tile_elements;  // tiles, emit: u64 per tile of kEmitTile values: the element that its first value belongs to
 };
 

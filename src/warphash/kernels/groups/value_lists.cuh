@@ -179,7 +179,8 @@ struct NameNewGroups : Straight<ValueLists, ListBatch> {
 struct LinkRuns : OfGroups {
   WARPHASH_FN static bool start(const ValueLists& t, const ListBatch& b, u64 i, State&) {
     const u32 group = group_of(b, i), length = reinterpret_cast<const u32*>(b.counts)[i];
-    const u64 begin = b.values + reinterpret_cast<const u64*>(b.offsets)[i] * t.row_bytes;
+    const u64 offset = b.offsets ? reinterpret_cast<const u64*>(b.offsets)[i] : i;
+    const u64 begin = b.values + offset * t.row_bytes;
     const GroupRecord held = groups_of(t)[group];
     groups_of(t)[group] = held.values() ? linked(t, b, i, held, {begin, length}) : GroupRecord{length, begin};
     if (i == 0) *reinterpret_cast<ListTotals*>(b.totals) = {b.groups, b.segments};

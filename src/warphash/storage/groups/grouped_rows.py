@@ -40,13 +40,14 @@ from ...runtime.source import VALUE_LISTS
 from ..batch import Batch, MixedBatch
 from ..rows import AllValues, Rows
 from ..scratch import zeroed_report
-from ..selection import offsets_of_counts, select
+from ..selection import offsets_of_counts, select, starts_of_counts
 from ..slots import MemoryUse, Recovery, Slots, resting
 from .key_groups import (
     MOST_GROUPS,
     NUMBER_BYTES,
     NUMBER_KIND,
     BatchGroups,
+    Found,
     counted_up,
     groups_of,
     numbers_of,
@@ -174,31 +175,34 @@ class GroupedRows:
         n = self.lists.groups
         numbers = counted_up(self.engine, 0, n, stream)
         offsets = self.engine.allocate(8 * (n + 1), stream)
-        return self._elements(n, numbers, None, offsets.ptr, stream).total
+        return self._elements(n, Found(numbers.ptr, 0, numbers), offsets.ptr, stream).total
 
-    def _elements(self, n: int, numbers: Buffer, found: Buffer | None, offsets: int, stream: Any) -> _Elements:
-        """Count the values of elements, and write where those of each go: uint64[n + 1] at ``offsets``. Waits."""
+    def _elements(self, n: int, found: Found, offsets: int, stream: Any) -> _Elements:
+        """Count the values of elements, and write where those of each go: uint64[n + 1] at ``offsets``. Waits.
+
+        All elements have a group if ``found`` has no flags.
+        """
         engine = self.engine
         counts = engine.allocate(4 * max(1, n), stream)
         begins = None if engine.lanes == 1 else engine.allocate(8 * max(1, n), stream)  # which emit_keys does not read
-        batch = ListBatch(n=n, elements=n, numbers=numbers.ptr, offsets=offsets, out_counts=counts.ptr)
-        batch.flags, batch.begins = found.ptr if found else 0, begins.ptr if begins else 0
+        batch = ListBatch(n=n, elements=n, numbers=found.numbers, flags=found.flags, offsets=offsets)
+        batch.out_counts, batch.begins = counts.ptr, begins.ptr if begins else 0
         self._launch("count", batch, stream)
         total = offsets_of_counts(engine, counts.ptr, n, offsets, stream)
-        return _Elements(batch, counts, total, (numbers, found, begins))
+        return _Elements(batch, counts, total, (found.memory, begins))
 
     def _launch(self, entry: str, batch: ListBatch, stream: Any, lists: Lists | None = None) -> None:
         table = (lists or self.lists).table(self.value_bytes)
         self.engine.program(VALUE_LISTS).run(entry, table, batch, batch.n, stream)
 
     # ---- lookups
-    def _found(self, keys: int, n: int, stream: Any) -> tuple[Buffer, Buffer]:
+    def _found(self, keys: int, n: int, stream: Any) -> Found:
         return numbers_of(self.index, self.lists.groups, keys, n, stream)
 
     def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
         """As `Rows.find`, of the first value of each key."""
-        numbers, found = self._found(keys, n, stream)
-        batch = ListBatch(n=n, numbers=numbers.ptr, flags=found.ptr, out_flags=flags, out_values=values)
+        found = self._found(keys, n, stream)
+        batch = ListBatch(n=n, numbers=found.numbers, flags=found.flags, out_flags=flags, out_values=values)
         absent = None
         if values:
             row = np.frombuffer(default.ljust(max(1, self.value_bytes), b"\0"), np.uint8)
@@ -216,13 +220,12 @@ class GroupedRows:
 
     def count(self, keys: int, n: int, out: int, stream: Any) -> None:
         """Pairs of each key: uint32[n]."""
-        numbers, found = self._found(keys, n, stream)
-        self._launch("count", ListBatch(n=n, numbers=numbers.ptr, flags=found.ptr, out_counts=out), stream)
+        found = self._found(keys, n, stream)
+        self._launch("count", ListBatch(n=n, numbers=found.numbers, flags=found.flags, out_counts=out), stream)
 
     def find_all(self, keys: int, n: int, offsets: int, stream: Any) -> AllValues:
         """All values of all keys, those of each from its offset on: uint64[n + 1]. Waits."""
-        numbers, found = self._found(keys, n, stream)
-        elements = self._elements(n, numbers, found, offsets, stream)
+        elements = self._elements(n, self._found(keys, n, stream), offsets, stream)
 
         def write(values: int) -> None:
             self._emit(elements, stream, values)
@@ -260,7 +263,7 @@ class GroupedRows:
         keys, kept = select(engine, keys, width, n, flags, stream)
         numbers, _ = select(engine, numbers, NUMBER_BYTES, n, flags, stream)
         offsets = engine.allocate(8 * (kept + 1), stream)
-        return _Scanned(kept, keys, offsets, self._elements(kept, numbers, None, offsets.ptr, stream))
+        return _Scanned(kept, keys, offsets, self._elements(kept, Found(numbers.ptr, 0, numbers), offsets.ptr, stream))
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int:
         """As `Rows.scan`; the pairs of one key follow each other, in their order."""
@@ -303,8 +306,6 @@ class GroupedRows:
         given = groups_of(index, self.lists, self.value_bytes, batch, self.key_bytes)
         size, counts = given.keys.size, given.keys.counts
         assert counts is not None
-        offsets = engine.allocate(8 * (size + 1), stream)
-        offsets_of_counts(engine, counts.ptr, size, offsets.ptr, stream)
         before, nbytes, named = self.lists, n * self.value_bytes, given.groups
         groups, segments = before.groups + named.new.n, before.segments + named.segments
         if groups > MOST_GROUPS:  # which a rebuild does not change
@@ -313,13 +314,13 @@ class GroupedRows:
             return self._update_rebuilt(batch)
         lists = with_room(engine, before, groups, segments, nbytes, stream)
         to = lists.chunks[-1].ptr + lists.used
-        self._order_values(given, n, batch.values, to, offsets.ptr, stream)
+        offsets = self._order_values(given, n, batch.values, to, stream)
         self._state = _State(index, lists)  # which hold the same
         self.recovery.step = resting(GroupedRows._restore, self)
         if named.new.n:
             self._enter(given)
-        linked = ListBatch(n=size, numbers=named.numbers.ptr, counts=counts.ptr, offsets=offsets.ptr, values=to)
-        linked.needs = named.needs.ptr if named.needs else 0
+        linked = ListBatch(n=size, numbers=named.numbers, counts=counts.ptr, values=to)
+        linked.offsets, linked.needs = (buffer.ptr if buffer else 0 for buffer in (offsets, named.needs))
         linked.first_segment, linked.totals = before.segments, lists.totals.ptr
         linked.groups, linked.segments = groups, segments
         self._launch("link", linked, stream)
@@ -344,21 +345,29 @@ class GroupedRows:
         self.rebuild(self._capacity, batch.stream)
         self.update(batch)  # whose keys have other groups now
 
-    def _order_values(self, given: BatchGroups, n: int, values: int, to: int, offsets: int, stream: Any) -> None:
-        """Write the values of a batch group by group: in the order of the groups, or where ``offsets`` says then."""
-        engine, width, places, size = self.engine, self.value_bytes, given.places.ptr, given.keys.size
-        if size == n:  # the groups are in the order of their first elements
+    def _order_values(self, given: BatchGroups, n: int, values: int, to: int, stream: Any) -> Buffer | None:
+        """Write the values of a batch group by group.
+
+        Returns
+        -------
+        Buffer or None
+            Where those of each group begin, uint64. None if each group has one, in the order of the groups.
+        """
+        engine, width, places, keys = self.engine, self.value_bytes, given.places.ptr, given.keys
+        if keys.size == n:  # the groups are in the order of their first elements
             engine.copy(to, values, n * width, stream)
-            return
+            return None
         is_aligned = width in (4, 8) and values % width == 0
-        if is_aligned and given.keys.group_rows is not None:
-            given.keys.group_rows(values, width, to, offsets)
-            return
-        if is_aligned and ordered_rows(engine, places, n, size, values, width, to, stream):
-            return
-        order = ordered(engine, places, n, size, stream)
-        rows = taken(engine, values, width, order, n, stream)
-        engine.copy(to, rows.ptr, n * width, stream)
+        if is_aligned and keys.group_rows is not None:
+            offsets = engine.allocate(8 * keys.size, stream)
+            keys.group_rows(values, width, to, offsets.ptr)
+            return offsets
+        assert keys.counts is not None
+        if not (is_aligned and ordered_rows(engine, places, n, keys.size, values, width, to, stream)):
+            order = ordered(engine, places, n, keys.size, stream)
+            rows = taken(engine, values, width, order, n, stream)
+            engine.copy(to, rows.ptr, n * width, stream)
+        return starts_of_counts(engine, keys.counts, keys.size, stream)
 
     def _enter(self, given: BatchGroups) -> None:
         """Enter the new keys of a batch and their numbers into the table of keys."""
@@ -387,9 +396,8 @@ class GroupedRows:
     def _erase(self, entry: str, keys: int, n: int, stream: Any, **out: int) -> None:
         self._begin(stream)
         engine = self.engine
-        numbers, found = self._found(keys, n, stream)
-        report = zeroed_report(engine, stream)
-        batch = ListBatch(n=n, numbers=numbers.ptr, flags=found.ptr, report=report.ptr, **out)
+        found, report = self._found(keys, n, stream), zeroed_report(engine, stream)
+        batch = ListBatch(n=n, numbers=found.numbers, flags=found.flags, report=report.ptr, **out)
         self.recovery.step = resting(GroupedRows._restore, self)
         self._launch(entry, batch, stream)
         erased = report.read(stream).erased

@@ -16,6 +16,7 @@ from ...runtime.engine import Buffer, Engine
 from ...runtime.source import VALUE_LISTS
 from ..batch import Batch
 from ..rows import Rows
+from ..scratch import starts_of
 from ..selection import words_to_starts
 from .numbering import Numbered, number
 from .value_memory import Lists
@@ -25,6 +26,7 @@ __all__ = [
     "NUMBER_BYTES",
     "NUMBER_KIND",
     "BatchGroups",
+    "Found",
     "KeyGroups",
     "counted_up",
     "groups_of",
@@ -38,28 +40,46 @@ MOST_GROUPS = 2**32 - 1
 """Their numbers have 32 bits."""
 
 
+class Found(NamedTuple):
+    """What a lookup of keys has found.
+
+    Attributes
+    ----------
+    numbers
+        Address of the number of each key that is there, uint32[n].
+    flags
+        Address of a byte for each key: 1 if it is there.
+    memory
+        That of both.
+    """
+
+    numbers: int
+    flags: int
+    memory: Buffer
+
+
 class KeyGroups(NamedTuple):
     """The groups of different keys.
 
     Attributes
     ----------
     numbers
-        The number of the group of each key, uint32.
+        Address of the number of the group of each key, uint32.
     new
         The keys without a group before, and their numbers, to be inserted into the table of keys.
     found
-        Which keys had a group before, a byte each. None if there were no groups.
+        Which keys had a group before. None if there were no groups.
     needs
         As `ListBatch.needs`. None if no key had a group.
     segments
         How many new segments the groups need.
     held
-        Keeps the memory of ``new``.
+        Keeps the memory of ``numbers`` and ``new``.
     """
 
-    numbers: Buffer
+    numbers: int
     new: Batch
-    found: Buffer | None = None
+    found: Found | None = None
     needs: Buffer | None = None
     segments: int = 0
     held: tuple[Buffer, ...] = ()
@@ -89,20 +109,22 @@ class BatchGroups(NamedTuple):
         """The first elements of some of the new keys. Waits."""
         size, found = self.keys.size, self.groups.found
         if found is not None:
-            which = np.flatnonzero(engine.to_host(found.ptr, np.uint8, size) == 0)[which]
+            which = np.flatnonzero(engine.to_host(found.flags, np.uint8, size) == 0)[which]
         elements: npt.NDArray[np.integer] = engine.to_host(self.keys.firsts.ptr, np.uint32, size)[which]
         return elements
 
 
-def numbers_of(index: Rows, groups: int, keys: int, n: int, stream: Any) -> tuple[Buffer, Buffer]:
-    """The numbers of keys, uint32[n]; and which keys have one. ``groups`` is how many numbers there are."""
+def numbers_of(index: Rows, groups: int, keys: int, n: int, stream: Any) -> Found:
+    """The numbers of keys. ``groups`` is how many numbers there are."""
     engine = index.store.engine
-    numbers, flags = engine.allocate(max(1, NUMBER_BYTES * n), stream), engine.allocate(max(1, n), stream)
+    _, flags, end = starts_of((NUMBER_BYTES * n, n))
+    memory = engine.allocate(max(1, end), stream)
+    found = Found(memory.ptr, memory.ptr + flags, memory)
     if groups:
-        index.find(keys, n, numbers.ptr, flags.ptr, bytes(NUMBER_BYTES), stream)
+        index.find(keys, n, found.numbers, found.flags, bytes(NUMBER_BYTES), stream)
     else:
-        engine.fill(flags.ptr, 0, max(1, n), stream)
-    return numbers, flags
+        engine.fill(found.flags, 0, n, stream)
+    return found
 
 
 def groups_of(index: Rows, lists: Lists, value_bytes: int, batch: Batch, key_bytes: int) -> BatchGroups:
@@ -131,35 +153,32 @@ def groups_of(index: Rows, lists: Lists, value_bytes: int, batch: Batch, key_byt
     if lists.groups:
         groups = _groups_beside(index, lists, value_bytes, distinct, key_bytes)
     else:
-        groups = _new_groups(engine, 0, distinct)
+        numbers = counted_up(engine, 0, keys.size, stream)
+        groups = KeyGroups(numbers.ptr, distinct._replace(values=numbers.ptr), held=(numbers,))
     return BatchGroups(keys, places, groups, rows)
-
-
-def _new_groups(engine: Engine, groups: int, distinct: Batch, found: Buffer | None = None) -> KeyGroups:
-    """The groups of keys that have none yet, behind so many groups."""
-    numbers = counted_up(engine, groups, distinct.n, distinct.stream)
-    return KeyGroups(numbers, distinct._replace(values=numbers.ptr), found)
 
 
 def _groups_beside(index: Rows, lists: Lists, value_bytes: int, distinct: Batch, key_bytes: int) -> KeyGroups:
     """The groups of different keys, some of which ``lists`` may have. Waits."""
     engine, size, stream = index.store.engine, distinct.n, distinct.stream
-    numbers, found = numbers_of(index, lists.groups, distinct.keys, size, stream)
+    found = numbers_of(index, lists.groups, distinct.keys, size, stream)
     needs = engine.allocate(8 * size, stream)
-    asked = ListBatch(n=size, numbers=numbers.ptr, flags=found.ptr, needs=needs.ptr)
+    asked = ListBatch(n=size, numbers=found.numbers, flags=found.flags, needs=needs.ptr, groups=lists.groups)
     program, table = engine.program(VALUE_LISTS), lists.table(value_bytes)
     program.run("needs", table, asked, size, stream)
     new, segments = divmod(words_to_starts(engine, needs, size, stream), 1 << 32)
-    if new == size:
-        return _new_groups(engine, lists.groups, distinct, found)
     if new == 0:
-        return KeyGroups(numbers, distinct._replace(n=0), found, needs, segments)
-    keys, new_numbers = engine.allocate(new * key_bytes, stream), engine.allocate(NUMBER_BYTES * new, stream)
-    asked.groups, asked.new_numbers = lists.groups, new_numbers.ptr
-    asked.keys, asked.key_bytes, asked.out_keys = distinct.keys, key_bytes, keys.ptr
+        return KeyGroups(found.numbers, distinct._replace(n=0), found, needs, segments)
+    if new == size:
+        program.run("count_up", table, asked, size, stream)
+        return KeyGroups(found.numbers, distinct._replace(values=found.numbers), found)
+    _, numbers_at, end = starts_of((new * key_bytes, NUMBER_BYTES * new))
+    memory = engine.allocate(end, stream)
+    asked.keys, asked.key_bytes = distinct.keys, key_bytes
+    asked.out_keys, asked.new_numbers = memory.ptr, memory.ptr + numbers_at
     program.run("name_new", table, asked, size, stream)
-    inserted = distinct._replace(keys=keys.ptr, values=new_numbers.ptr, n=new)
-    return KeyGroups(numbers, inserted, found, needs, segments, (keys, new_numbers))
+    inserted = distinct._replace(keys=asked.out_keys, values=asked.new_numbers, n=new)
+    return KeyGroups(found.numbers, inserted, found, needs, segments, (memory,))
 
 
 def taken(engine: Engine, rows: int, row_bytes: int, elements: Buffer, n: int, stream: Any) -> Buffer:

@@ -33,7 +33,7 @@ def number(engine: Engine, batch: NumberBatch, stream: Any) -> int:
     if engine.lanes > 1 and batch.key_bytes <= LONGEST_WORD:
         widened = widen(engine, batch, stream)
         kind = WORD_CELLS[batch.key_bytes]
-    few = n <= FEWEST_SKETCHED
+    few = n <= FEWEST_SKETCHED or kind.nbytes(n) <= engine.window_bytes  # to clear more cells is cheaper than to wait
     keys = n if few else estimate_distinct(engine, batch.keys, batch.key_bytes, n, stream)
     salt = random.getrandbits(64)
     way_back = None if kind is ROW_CELLS else moved(engine, batch, salt, kind.nbytes(keys), stream)
