@@ -5,6 +5,7 @@ Arguments are buffers and not addresses, since their memory must live until the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,9 @@ __all__ = [
     "to_starts",
     "words_to_starts",
 ]
+
+Needed = Callable[[int], bool]
+"""Whether sums are needed, if so much is the sum of all."""
 
 CHUNK = 256
 """Counts, or flags, that one element of a kernel sums up or lists (``kernels/rows/rows.cuh``, kChunk)."""
@@ -130,14 +134,23 @@ def starts_of_bits(engine: Engine, bits: Buffer, words: int, stream: Any) -> tup
     return starts, _starts(engine, counts, starts.ptr, stream)
 
 
-def to_starts(engine: Engine, counts: Buffer, n: int, stream: Any) -> None:
-    """Replace counts by the sum of the counts before each of them, uint32[n]. The sum of all is below 2**32."""
-    given = CountBatch(counts=counts.ptr, count_bytes=4, length=n, offset_bytes=4)
-    _starts(engine, given, counts.ptr, stream, waits=False)
+def to_starts(engine: Engine, counts: int, n: int, stream: Any) -> None:
+    """Replace the counts at an address by the sum of those before each, uint32[n]. The sum of all is below 2**32."""
+    given = CountBatch(counts=counts, count_bytes=4, length=n, offset_bytes=4)
+    _starts(engine, given, counts, stream, waits=False)
 
 
-def words_to_starts(engine: Engine, words: Buffer, n: int, stream: Any, *, waits: bool = True) -> int:
+def words_to_starts(
+    engine: Engine, words: Buffer, n: int, stream: Any, *, waits: bool = True, needed: Needed | None = None
+) -> int:
     """Replace ``n`` words by the sum of the words before each of them, uint64[n].
+
+    Parameters
+    ----------
+    waits
+        Whether to wait for the sum of all.
+    needed
+        Whether the caller needs the sums if this is the sum of all: otherwise the words have any content then.
 
     Returns
     -------
@@ -146,7 +159,7 @@ def words_to_starts(engine: Engine, words: Buffer, n: int, stream: Any, *, waits
     """
     if n > 1:
         given = CountBatch(counts=words.ptr, count_bytes=8, length=n, offset_bytes=8)
-        return _starts(engine, given, words.ptr, stream, waits=waits)
+        return _starts(engine, given, words.ptr, stream, waits=waits, needed=needed)
     total = int(engine.to_host(words.ptr, np.uint64, 1, stream)[0]) if waits else 0
     engine.fill(words.ptr, 0, 8, stream)
     return total
@@ -174,11 +187,15 @@ def _given(counts: int, n: int) -> CountBatch:
     return CountBatch(counts=counts, count_bytes=4, length=n, offset_bytes=8)
 
 
-def _starts(engine: Engine, counts: CountBatch, out: int, stream: Any, *, waits: bool = True) -> int:
-    """Write the sum of the counts before each of them to ``out``. The sum of all; 0 if the caller does not wait."""
+def _starts(
+    engine: Engine, counts: CountBatch, out: int, stream: Any, *, waits: bool = True, needed: Needed | None = None
+) -> int:
+    """Write the sum of the counts before each of them to ``out``. The sum of all, as `words_to_starts`."""
     chunks = -(-counts.length // CHUNK)
     sums = _chunk_sums(engine, counts, stream)
-    total = words_to_starts(engine, sums, chunks, stream, waits=waits)
+    total = words_to_starts(engine, sums, chunks, stream, waits=waits, needed=needed)
+    if needed and not needed(total):
+        return total
     counts.n, counts.starts, counts.offsets = chunks, sums.ptr, out
     _over_chunks(engine, "offsets", counts, stream)
     return total

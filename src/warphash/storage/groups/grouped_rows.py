@@ -51,7 +51,7 @@ from .key_groups import (
     counted_up,
     groups_of,
     numbers_of,
-    taken,
+    take_rows,
 )
 from .order import ordered, ordered_rows
 from .value_memory import MOST_SEGMENTS, RECORD_BYTES, Lists, empty_lists, totals_of, with_room
@@ -365,8 +365,7 @@ class GroupedRows:
         assert keys.counts is not None
         if not (is_aligned and ordered_rows(engine, places, n, keys.size, values, width, to, stream)):
             order = ordered(engine, places, n, keys.size, stream)
-            rows = taken(engine, values, width, order, n, stream)
-            engine.copy(to, rows.ptr, n * width, stream)
+            take_rows(engine, values, width, order, n, to, stream)
         return starts_of_counts(engine, keys.counts, keys.size, stream)
 
     def _enter(self, given: BatchGroups) -> None:

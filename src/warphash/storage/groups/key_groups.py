@@ -31,7 +31,7 @@ __all__ = [
     "counted_up",
     "groups_of",
     "numbers_of",
-    "taken",
+    "take_rows",
 ]
 
 NUMBER_BYTES = 4
@@ -148,7 +148,9 @@ def groups_of(index: Rows, lists: Lists, value_bytes: int, batch: Batch, key_byt
         grouped=True,
         stream=stream,
     )
-    rows = None if keys.size == n else taken(engine, batch.keys, key_bytes, keys.firsts, keys.size, stream)
+    rows = None if keys.size == n else engine.allocate(keys.size * key_bytes, stream)
+    if rows:
+        take_rows(engine, batch.keys, key_bytes, keys.firsts, keys.size, rows.ptr, stream)
     distinct = Batch(rows.ptr if rows else batch.keys, 0, keys.size, kind=NUMBER_KIND, unique=True, stream=stream)
     if lists.groups:
         groups = _groups_beside(index, lists, value_bytes, distinct, key_bytes)
@@ -166,7 +168,8 @@ def _groups_beside(index: Rows, lists: Lists, value_bytes: int, distinct: Batch,
     asked = ListBatch(n=size, numbers=found.numbers, flags=found.flags, needs=needs.ptr, groups=lists.groups)
     program, table = engine.program(VALUE_LISTS), lists.table(value_bytes)
     program.run("needs", table, asked, size, stream)
-    new, segments = divmod(words_to_starts(engine, needs, size, stream), 1 << 32)
+    total = words_to_starts(engine, needs, size, stream, needed=lambda total: total >> 32 < size)  # some have a group
+    new, segments = divmod(total, 1 << 32)
     if new == 0:
         return KeyGroups(found.numbers, distinct._replace(n=0), found, needs, segments)
     if new == size:
@@ -181,12 +184,10 @@ def _groups_beside(index: Rows, lists: Lists, value_bytes: int, distinct: Batch,
     return KeyGroups(found.numbers, inserted, found, needs, segments, (memory,))
 
 
-def taken(engine: Engine, rows: int, row_bytes: int, elements: Buffer, n: int, stream: Any) -> Buffer:
-    """The rows of ``n`` elements, whose numbers are uint32."""
-    out = engine.allocate(max(1, n * row_bytes), stream)
-    batch = ListBatch(n=n, numbers=elements.ptr, keys=rows, key_bytes=row_bytes, out_keys=out.ptr)
+def take_rows(engine: Engine, rows: int, row_bytes: int, elements: Buffer, n: int, out: int, stream: Any) -> None:
+    """Copy the rows of ``n`` elements, whose numbers are uint32, to an address."""
+    batch = ListBatch(n=n, numbers=elements.ptr, keys=rows, key_bytes=row_bytes, out_keys=out)
     engine.program(VALUE_LISTS).run("take_rows", ValueLists(), batch, n, stream)
-    return out
 
 
 def counted_up(engine: Engine, first: int, n: int, stream: Any) -> Buffer:

@@ -13,6 +13,7 @@ from ...runtime.memory import bytes_at
 from ...runtime.source import VALUE_LISTS
 from ...settings import get_num_threads
 from ..new_memory import filled
+from ..scratch import starts_of
 from ..selection import to_starts
 from .ways import chunks_of
 
@@ -77,34 +78,32 @@ def _bits_of(end: int) -> int:
 def _order_on_gpu(engine: Engine, numbers: int, n: int, end: int, rows: _Rows | None, stream: Any) -> Buffer:
     """As `ordered`, tile by tile. Rows move with the numbers, and the buffer means nothing then.
 
-    The passes need room for two copies of the numbers, and of the elements or rows that move along.
+    A pass reads the copy of the pass before, and writes the other one of two: of payloads, which are rows or elements,
+    and of numbers. The last pass writes to the first copy, so an order begins where the memory does; or to the place of
+    the rows.
     """
     tiles, width = -(-n // ORDER_TILE), rows.row_bytes if rows else 4
+    digits = _digits(end, -(-_bits_of(end) // DIGIT_BITS))
+    passes, counters_bytes = len(digits), 4 * (tiles << max(digits)) if tiles > 1 else 0
+    first = 0 if rows and passes < 3 else width * n, 4 * n * (passes > 2)
+    second = width * n * (passes > 1), 4 * n * (passes > 1)
+    *starts, end_bytes = starts_of((*first, *second, counters_bytes))
+    memory = engine.allocate(max(1, end_bytes), stream)
+    *copies, counters = (memory.ptr + at for at in starts)
     batch = TileOrderBatch(n=n, numbers=numbers, chunks=tiles, payloads=rows.rows if rows else 0)
-    digits, held = _digits(end, -(-_bits_of(end) // DIGIT_BITS)), (engine.allocate(1, stream),) * 2
-    for place, bits in enumerate(digits):
-        is_last = place == len(digits) - 1
+    batch.counters = counters if tiles > 1 else 0
+    for left, bits in zip(reversed(range(passes)), digits, strict=True):  # passes behind this one
         batch.mask = (1 << bits) - 1
-        counters = _places_of_tiles(engine, batch, bits, stream) if tiles > 1 else None
-        batch.counters = counters.ptr if counters else 0
-        moved_numbers = engine.allocate(1 if is_last else 4 * n, stream)
-        payloads = engine.allocate(1 if is_last and rows else width * n, stream)
-        batch.out_numbers = 0 if is_last else moved_numbers.ptr
-        batch.out_payloads = rows.out_rows if is_last and rows else payloads.ptr
+        if tiles > 1:
+            engine.program(VALUE_LISTS).run_blocks("count_digits", ValueLists(), batch, tiles, stream)
+            to_starts(engine, counters, tiles << bits, stream)
+        payloads, moved_numbers = copies[2 * (left % 2) :][:2]
+        batch.out_numbers = moved_numbers if left else 0
+        batch.out_payloads = rows.out_rows if rows and not left else payloads
         engine.program(VALUE_LISTS).run_blocks(f"order_by_digit{width}", ValueLists(), batch, tiles, stream)
-        batch.numbers, batch.payloads, held = batch.out_numbers, batch.out_payloads, (moved_numbers, payloads)
+        batch.numbers, batch.payloads = batch.out_numbers, batch.out_payloads
         batch.shift += bits
-    return held[1]
-
-
-def _places_of_tiles(engine: Engine, batch: TileOrderBatch, bits: int, stream: Any) -> Buffer:
-    """Where the elements of each digit and tile go, uint32."""
-    counts = batch.chunks << bits
-    counters = engine.allocate(4 * counts, stream)
-    batch.counters = counters.ptr
-    engine.program(VALUE_LISTS).run_blocks("count_digits", ValueLists(), batch, batch.chunks, stream)
-    to_starts(engine, counters, counts, stream)
-    return counters
+    return memory
 
 
 def _order_on_cpu(engine: Engine, numbers: int, n: int, end: int, rows: _Rows | None, stream: Any) -> Buffer:
