@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     )
     from .relational.factors import duplicated, factorize, nunique, value_counts
     from .relational.index import Index
+    from .relational.join import join
+    from .relational.matches import JoinIndices
     from .relational.membership import isin
     from .relational.set_functions import intersect1d, setdiff1d, setxor1d, union1d
     from .runtime.abi import Operation
@@ -60,6 +62,7 @@ __all__ = [
     "HashMap",
     "HashSet",
     "Index",
+    "JoinIndices",
     "MultiMap",
     "Operation",
     "ParameterError",
@@ -79,6 +82,7 @@ __all__ = [
     "get_num_threads",
     "intersect1d",
     "isin",
+    "join",
     "nunique",
     "set_num_threads",
     "setdiff1d",
@@ -98,6 +102,7 @@ _HOMES = {
     "HashMap": "table.maps",
     "HashSet": "table.maps",
     "Index": "relational.index",
+    "JoinIndices": "relational.matches",
     "MultiMap": "table.multimap",
     "Operation": "runtime.abi",
     "SlabAllocator": "table.slab_allocator",
@@ -109,6 +114,7 @@ _HOMES = {
     "factorize": "relational.factors",
     "intersect1d": "relational.set_functions",
     "isin": "relational.membership",
+    "join": "relational.join",
     "nunique": "relational.factors",
     "setdiff1d": "relational.set_functions",
     "setxor1d": "relational.set_functions",

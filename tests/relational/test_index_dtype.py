@@ -51,7 +51,7 @@ def test_factorize(kind: Kind, nulls: Any, data: st.DataObject) -> None:
 @pytest.fixture(params=["int32", "int64"])
 def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The type in which an index keeps positions, also that of more keys than a test has."""
-    monkeypatch.setattr("warphash.relational.index.narrowest_index_type", lambda n: np.dtype(request.param))
+    monkeypatch.setattr("warphash.relational.matches.narrowest_index_type", lambda n: np.dtype(request.param))
 
 
 @kinds

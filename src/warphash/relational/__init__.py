@@ -20,11 +20,14 @@ from .distinct import (
 )
 from .factors import duplicated, factorize, nunique, value_counts
 from .index import Index
+from .join import join
+from .matches import JoinIndices
 from .membership import isin
 from .set_functions import intersect1d, setdiff1d, setxor1d, union1d
 
 __all__ = [
     "Index",
+    "JoinIndices",
     "UniqueAll",
     "UniqueCounts",
     "UniqueInverse",
@@ -32,6 +35,7 @@ __all__ = [
     "factorize",
     "intersect1d",
     "isin",
+    "join",
     "nunique",
     "setdiff1d",
     "setxor1d",

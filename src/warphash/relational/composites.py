@@ -76,6 +76,10 @@ class RowElements:
         """As `Elements.is_nan`."""
         return reduce(or_, (column.is_nan(positions) for column in self.columns))
 
+    def places_of(self, flags: Any) -> Any:
+        """As `Elements.places_of`."""
+        return self._first.places_of(flags)
+
     def firsts_of(self, codes: Indices, size: int) -> Any:
         """As `Elements.firsts_of`."""
         return self._first.firsts_of(codes, size)

@@ -249,6 +249,10 @@ class DeviceElements:
         """Wait for all that was launched on the stream of these elements: other streams may then read it."""
         engine_for(self.device).synchronize(self._seen.stream)
 
+    def places_of(self, flags: Any) -> Any:
+        """As `Elements.places_of`."""
+        return self.ranks(len(flags))[flags]
+
     def firsts_of(self, codes: Any, size: int) -> Any:
         """As `Elements.firsts_of`. No two writes go to one place, for a GPU has no order of writes."""
         made = self.ranks(size) * 0 - 1

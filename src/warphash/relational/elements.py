@@ -105,6 +105,9 @@ class Elements(KeptElements, Protocol):
     def is_nan(self, positions: Indices) -> Any:
         """Which of the elements at some positions are NaN or NaT, or rows with such an item; and no nulls."""
 
+    def places_of(self, flags: Any) -> Any:
+        """The positions of the flags that are set, ascending, int64."""
+
     def firsts_of(self, codes: Indices, size: int) -> Any:
         """The position at which each of so many codes first appears; -1 for a code that does not appear."""
 
@@ -145,6 +148,10 @@ class HostElements(ABC):
     def is_nan(self, positions: Indices) -> npt.NDArray[np.bool_]:
         """As `Elements.is_nan`."""
         return nan_at(self.items, positions)
+
+    def places_of(self, flags: npt.NDArray[np.bool_]) -> Int64s:
+        """As `Elements.places_of`."""
+        return np.flatnonzero(flags)
 
     def firsts_of(self, codes: Indices, size: int) -> Int64s:
         """As `Elements.firsts_of`."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any, Self, TypeVar
 
-import numpy as np
-
-from ..errors import CorruptFile, DeviceError, DtypeError, ParameterError
+from ..errors import CorruptFile, DtypeError, ParameterError
 from . import index_file
 from .composites import check_alike, row_elements_of
 from .elements import Elements, KeptElements
-from .known import known_of
-from .numbered import INT64, Asked, Indices, index_type, narrowest_index_type
+from .matches import How, JoinIndices, KeyRows, Order, checked_how
+from .numbered import index_type
 
 __all__ = ["Index"]
 
@@ -56,17 +54,12 @@ class Index:
 
     def _build(self, keys: KeptElements) -> None:
         """Number some keys, and make what they are looked up in."""
-        self._elements = keys
-        # In host memory, a table with codes of 4 bytes is smaller and faster.
-        dtype = narrowest_index_type(len(keys)) if keys.xp is np else INT64
-        numbers = keys.number(Asked(codes=True, counts=True, dtype=dtype))
-        firsts = numbers.firsts
-        self.is_unique = len(firsts) == len(keys)
+        self._elements, self._rows = keys, KeyRows(keys)
+
+    @property
+    def is_unique(self) -> bool:
         """Whether no key repeats."""
-        if not self.is_unique:  # positions, those of one key together
-            self._positions: Any = keys.in_type(keys.argsort(numbers.code_of_each), dtype)
-            self._offsets: Any = keys.xp.concatenate((keys.ranks(1), numbers.count_of_each.cumsum(0)))
-        self._known = known_of(keys, firsts, dtype=dtype)
+        return self._rows.is_unique
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the keys to a file, which replaces an older one only when it is complete and on disk.
@@ -182,7 +175,7 @@ class Index:
                 "call get_indexer_non_unique"
             )
         elements, dtype = self._sought(q), index_type(index_dtype, len(self))
-        return elements.for_each(elements.in_type(self._known.codes_of(elements), dtype))
+        return elements.for_each(elements.in_type(self._rows.codes_of(elements), dtype))
 
     def get_indexer_non_unique(self, q: Any, *, index_dtype: Any = None) -> tuple[Any, Any]:
         """Find all positions of each of some keys.
@@ -215,15 +208,49 @@ class Index:
         O(n + p) for n keys of ``q`` and p positions.
         """
         elements, dtype = self._sought(q), index_type(index_dtype, len(self))
-        codes = self._known.codes_of(elements)
-        if elements.xp is not self._elements.xp:
-            names = " and ".join(each.xp.__name__ for each in (self._elements, elements))
-            raise DeviceError(
-                f"expected keys of one library, got some of {names}: convert them, as by torch.from_dlpack(q)"
-            )
-        missing = elements.ranks(len(codes))[codes < 0]
-        positions = elements.in_type(self._positions_of(codes, elements), dtype)
-        return elements.apart(positions), elements.apart(missing)
+        codes = self._rows.codes_of(elements)
+        positions = self._rows.partners(elements, codes, dtype, keeps_all=True).right
+        return elements.apart(positions), elements.apart(elements.places_of(codes < 0))
+
+    def join(self, q: Any, how: How = "inner", *, order: Order = "left", index_dtype: Any = None) -> JoinIndices:
+        """Find the pairs of some keys, as the left side of a join, and of keys of the index that are equal to them.
+
+        Parameters
+        ----------
+        q
+            As ``x`` of `unique`; if keys are rows, as many columns.
+        how, order, index_dtype
+            As of `warphash.join`.
+
+        Returns
+        -------
+        left, right
+            As of `warphash.join`: rows of ``q``, and positions in the index. Nulls equal each other, and so do NaN.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such ``how``, ``order`` or ``index_dtype``; or for int32, if ``q`` or the index has more than
+            2^31 - 1 keys.
+        DeviceError
+            If the keys of the index are on another device, or in another library on the same GPU.
+        DtypeError, ShapeError, MemoryError
+            As of the class; `MemoryError` also if there is no room for the pairs.
+
+        Notes
+        -----
+        O(n + p) for n keys of ``q`` and p pairs. ``"right"`` and ``"outer"`` look at all m keys, too: O(n + m + p).
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> orders = warphash.Index(np.array([30, 10, 30]))
+        >>> orders.join(np.array([10, 20, 30]), "left")
+        JoinIndices(left=array([0, 1, 2, 2]), right=array([ 1, -1,  0,  2]))
+        """
+        checked_how(how, order)
+        elements = self._sought(q)
+        return self._rows.joined(elements, how, order, index_type(index_dtype, max(len(elements), len(self))))
 
     def _sought(self, q: Any) -> Elements:
         """Some keys, in the form of those of the index."""
@@ -231,25 +258,13 @@ class Index:
         check_alike(elements, self._elements)
         return elements
 
-    def _positions_of(self, codes: Indices, elements: Elements) -> Any:
-        """All positions of the codes of some elements, one code after the other."""
-        if self.is_unique:
-            return codes
-        is_missing, xp = codes < 0, elements.xp
-        begins = self._offsets[codes]
-        counts = xp.where(is_missing, 1, self._offsets[codes + 1] - begins)
-        owners = elements.owners(counts)
-        within = (begins + counts - counts.cumsum(0))[owners] + elements.ranks(len(owners))
-        absent = is_missing[owners]
-        return xp.where(absent, -1, self._positions[xp.where(absent, 0, within)])
-
     def contains(self, q: Any) -> Any:
         """Find which of some keys are there: bool, in the library and the shape of ``q``.
 
         ``q``, exceptions and cost are as of `get_indexer`, but for keys that repeat.
         """
         elements = self._sought(q)
-        return elements.for_each(self._known.contains(elements))
+        return elements.for_each(self._rows.contains(elements))
 
 
 def _of_stored(cls: type[_Made], keys: index_file.StoredKeys) -> _Made:

@@ -1,0 +1,169 @@
+"""Keys whose rows are found again: what `join` and `Index` are made of.
+
+Distinct keys have codes. A lookup gives a code for each row that is joined, or -1. The rows of each key lie together,
+in ascending order, and offsets say where those of a code begin. So pairs of rows are counted before any is written.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from ..errors import DeviceError, ParameterError
+from ..runtime.host_memory import available_bytes
+from .elements import Elements, KeptElements
+from .items import Missing
+from .known import known_of
+from .numbered import INT64, Asked, Indices, narrowest_index_type
+
+__all__ = ["HOWS", "How", "JoinIndices", "KeyRows", "Order", "checked_how", "some_rows"]
+
+How = Literal["inner", "left", "right", "outer", "semi", "anti"]
+Order = Literal["left", "any"]
+
+HOWS = ("inner", "left", "right", "outer", "semi", "anti")
+
+
+class JoinIndices(NamedTuple):
+    """The pairs of a join: a row of the left side, and a row of the right side.
+
+    Attributes
+    ----------
+    left
+        Row of the left side; -1 if the right row has no partner.
+    right
+        Row of the right side; -1 if the left row has no partner. None for ``"semi"`` and ``"anti"``.
+    """
+
+    left: Any
+    right: Any
+
+
+class KeyRows:
+    """The rows of each of some keys.
+
+    Parameters
+    ----------
+    keys
+        The keys. They may repeat.
+    nan, null
+        As of `known.known_of`: ``"dropped"`` keys are found by nothing, and keep their rows.
+
+    Raises
+    ------
+    DtypeError, MemoryError
+        As `known.KnownItems`.
+    """
+
+    def __init__(self, keys: KeptElements, *, nan: Missing = "one", null: Missing = "one") -> None:
+        self._keys = keys
+        # In host memory, a table with codes of 4 bytes is smaller and faster.
+        dtype = narrowest_index_type(len(keys)) if keys.xp is np else INT64
+        numbers = keys.number(Asked(codes=True, counts=True, dtype=dtype))
+        firsts = numbers.firsts
+        self.is_unique = len(firsts) == len(keys)
+        """Whether no key repeats. The code of a key is its row then."""
+        if not self.is_unique:
+            self._code_of_row = numbers.code_of_each
+            self._rows: Any = keys.in_type(keys.argsort(self._code_of_row), dtype)
+            self._offsets: Any = keys.xp.concatenate((keys.ranks(1), numbers.count_of_each.cumsum(0)))
+        self._distinct = len(firsts)
+        self._known = known_of(keys, firsts, nan=nan, null=null, dtype=dtype)
+
+    def codes_of(self, elements: Elements) -> Any:
+        """The code of each element's key; -1 for a key that is not there. Raises as `known.Known.codes_of`."""
+        return self._known.codes_of(elements)
+
+    def contains(self, elements: Elements) -> Any:
+        """Which elements are among the keys, bool[n]. Raises as `codes_of`."""
+        return self._known.contains(elements)
+
+    def partners(self, elements: Elements, codes: Indices, dtype: np.dtype[Any], *, keeps_all: bool) -> JoinIndices:
+        """Pair each element with all rows of its key, by elements and then by rows.
+
+        Parameters
+        ----------
+        codes
+            Of the elements.
+        dtype
+            Of the rows.
+        keeps_all
+            An element without a partner has a pair, too, with -1.
+
+        Raises
+        ------
+        DeviceError
+            If keys and elements are of two libraries on a GPU.
+        MemoryError
+            If there is no room for the pairs.
+        """
+        if self.is_unique:
+            found = elements.ranks(len(codes)) if keeps_all else elements.places_of(codes >= 0)
+            pairs = found, codes if keeps_all else codes[found]
+        else:
+            self._check_library(elements)
+            xp, is_missing = elements.xp, codes < 0
+            begins = self._offsets[codes]
+            counts = xp.where(is_missing, int(keeps_all), self._offsets[codes + 1] - begins)
+            _check_room(int(counts.sum()), dtype)
+            owners = elements.owners(counts)
+            within = (begins + counts - counts.cumsum(0))[owners] + elements.ranks(len(owners))
+            absent = is_missing[owners]
+            pairs = owners, xp.where(absent, -1, self._rows[xp.where(absent, 0, within)])
+        return JoinIndices(*(elements.in_type(rows, dtype) for rows in pairs))
+
+    def joined(self, elements: Elements, how: How, order: Order, dtype: np.dtype[Any]) -> JoinIndices:
+        """Join some elements, as the left side, with the keys. Arguments and answers are those of `join`."""
+        if how in ("semi", "anti"):
+            return some_rows(elements, self.contains(elements), how, dtype)
+        codes = self.codes_of(elements)
+        left, right = self.partners(elements, codes, dtype, keeps_all=how in ("left", "outer"))
+        if how in ("right", "outer"):
+            alone = elements.in_type(self._unfound(elements, codes), dtype)
+            left = elements.xp.concatenate((left, alone * 0 - 1))
+            right = elements.xp.concatenate((right, alone))
+        if how == "right" and order == "left":
+            by_right = elements.argsort(right)
+            left, right = left[by_right], right[by_right]
+        return JoinIndices(elements.apart(left), elements.apart(right))
+
+    def _unfound(self, elements: Elements, codes: Indices) -> Any:
+        """Rows whose key none of the elements has, ascending, in the library of the elements."""
+        found = elements.ranks(self._distinct + 1) < 0
+        found[codes] = True  # that of -1 is the last one
+        if self.is_unique:
+            return elements.places_of(~found[:-1])
+        self._check_library(elements)
+        return elements.places_of(~found[self._code_of_row])
+
+    def _check_library(self, elements: Elements) -> None:
+        if elements.xp is not self._keys.xp:
+            names = " and ".join(each.xp.__name__ for each in (self._keys, elements))
+            raise DeviceError(
+                f"expected keys of one library, got some of {names}: convert them, as by torch.from_dlpack(q)"
+            )
+
+
+def some_rows(elements: Elements, found: Any, how: How, dtype: np.dtype[Any]) -> JoinIndices:
+    """Answer ``"semi"`` or ``"anti"`` by flags of the elements that have a partner."""
+    rows = elements.places_of(found if how == "semi" else ~found)
+    return JoinIndices(elements.apart(elements.in_type(rows, dtype)), None)
+
+
+def checked_how(how: How, order: Order) -> None:
+    """Raise `ParameterError` unless there is such a join, and such an order."""
+    if how not in HOWS:
+        raise ParameterError(f"how must be one of {', '.join(map(repr, HOWS))}, got {how!r}")
+    if order not in ("left", "any"):
+        raise ParameterError(f"order must be 'left' or 'any', got {order!r}")
+
+
+def _check_room(pairs: int, dtype: np.dtype[Any]) -> None:
+    """Raise `MemoryError` if there is surely no room for so many pairs."""
+    nbytes, free = 2 * dtype.itemsize * pairs, available_bytes()
+    if free is not None and nbytes > free:
+        raise MemoryError(
+            f"the join makes {pairs:,} pairs, which take {nbytes:,} bytes, and {free:,} are available: join fewer rows "
+            "at a time, or ask for how='semi'"
+        )

@@ -1,0 +1,328 @@
+"""`join` and `Index.join` against plain Python, pandas and DuckDB."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import warphash
+from support.relational import KINDS, NAN, NULL, Kind, canonical, fitting, items_of, lists_of
+
+few = settings(max_examples=12)
+kinds = pytest.mark.parametrize("kind", KINDS, ids=str)
+HOWS = ("inner", "left", "right", "outer", "semi", "anti")
+PAIRS_OF_TYPES = list(itertools.product(("int8", "int64", "uint64", "float32", "float64", "bool"), repeat=2))
+hows = pytest.mark.parametrize("how", HOWS)
+
+
+def joined(left: list[Any], right: list[Any], how: str, nulls: str) -> tuple[list[int], list[int] | None]:
+    """What a join of two lists answers: every left item is compared with every right one."""
+
+    def keys_of(items: list[Any]) -> list[Any]:
+        return [list(made) if isinstance(made, tuple) else made for made in map(canonical, items)]
+
+    def is_missing(key: Any) -> bool:
+        return key in (NAN, NULL)
+
+    ours, others = keys_of(left), keys_of(right)
+    pairs = [
+        (i, j)
+        for (i, key), (j, other) in itertools.product(enumerate(ours), enumerate(others))
+        if key == other and (nulls == "equal" or not is_missing(key))
+    ]
+    lonely = [i for i in range(len(left)) if i not in {i for i, _ in pairs}]
+    if how in ("semi", "anti"):
+        return (lonely if how == "anti" else sorted({i for i, _ in pairs})), None
+    if how in ("left", "outer"):
+        pairs = sorted([*pairs, *((i, -1) for i in lonely)])
+    if how in ("right", "outer"):
+        pairs += [(-1, j) for j in range(len(right)) if j not in {j for _, j in pairs}]
+    if how == "right":
+        pairs.sort(key=lambda pair: pair[1])
+    return [i for i, _ in pairs], [j for _, j in pairs]
+
+
+def rows_of(made: Any) -> list[int]:
+    return [int(row) for row in items_of(made)]
+
+
+def assert_joined(made: warphash.JoinIndices, expected: tuple[list[int], list[int] | None]) -> None:
+    assert type(made) is warphash.JoinIndices
+    assert rows_of(made.left) == expected[0]
+    assert made.right is None if expected[1] is None else rows_of(made.right) == expected[1]
+
+
+def read(kind: Kind, side: Any) -> list[Any]:
+    """The items of a side, as its type has them."""
+    return side if kind.library == "list" else items_of(side)
+
+
+# ---- every type
+@kinds
+@few
+@given(data=st.data())
+def test_every_join_of_every_type(kind: Kind, data: st.DataObject) -> None:
+    ours, others = (data.draw(lists_of(kind)) for _ in range(2))
+    nulls: Any = data.draw(st.sampled_from(["unequal", "equal"]))
+    left, right = kind.make(ours), kind.make(others)
+    ours, others = read(kind, left), read(kind, right)
+    for how in HOWS:
+        assert_joined(warphash.join(left, right, how, nulls=nulls), joined(ours, others, how, nulls))  # type: ignore[arg-type]
+
+
+@kinds
+@few
+@given(data=st.data())
+def test_every_join_of_an_index(kind: Kind, data: st.DataObject) -> None:
+    ours, others = (data.draw(lists_of(kind)) for _ in range(2))
+    left, right = kind.make(ours), kind.make(others)
+    index = warphash.Index(right)
+    ours, others = read(kind, left), read(kind, right)
+    for how in HOWS:
+        assert_joined(index.join(left, how), joined(ours, others, how, "equal"))  # type: ignore[arg-type]
+
+
+@few
+@given(st.data())
+@pytest.mark.parametrize("dtypes", PAIRS_OF_TYPES, ids=str)
+def test_numbers_of_two_types(dtypes: tuple[str, str], data: Any) -> None:
+    sides = [data.draw(st.lists(st.sampled_from(fitting(dtype)), max_size=8)) for dtype in dtypes]
+    left, right = (np.array(side, dtype) for side, dtype in zip(sides, dtypes, strict=True))
+    ours, others = ([item.item() for item in side] for side in (left, right))  # Python compares these exactly
+    for how in HOWS:
+        assert_joined(warphash.join(left, right, how), joined(ours, others, how, "unequal"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("nulls", ["unequal", "equal"])
+@few
+@given(data=st.data())
+def test_rows_of_columns(nulls: Any, data: st.DataObject) -> None:
+    pairs = st.lists(st.tuples(st.sampled_from([0, 1, 2]), st.sampled_from(["a", "b", None])), max_size=8)
+    floats = [1.0, 0.0, -0.0, math.nan]
+
+    def drawn() -> tuple[Any, list[Any]]:
+        rows = data.draw(pairs)
+        numbers = [data.draw(st.sampled_from(floats)) for _ in rows]
+        columns = (np.array([row[0] for row in rows], np.int16), np.array(numbers, np.float64), texts(rows))
+        missing = [row[1] is None or number != number for row, number in zip(rows, numbers, strict=True)]
+        keys: list[Any] = [(row[0], number, row[1]) for row, number in zip(rows, numbers, strict=True)]
+        if nulls == "unequal":
+            keys = [None if gone else key for key, gone in zip(keys, missing, strict=True)]
+        return columns, keys
+
+    (left, ours), (right, others) = drawn(), drawn()
+    for how in HOWS:
+        assert_joined(warphash.join(left, right, how, nulls=nulls), joined(ours, others, how, nulls))  # type: ignore[arg-type]
+    if nulls == "equal":
+        for how in HOWS:
+            assert_joined(warphash.Index(right).join(left, how), joined(ours, others, how, nulls))  # type: ignore[arg-type]
+
+
+def texts(rows: list[Any]) -> Any:
+    column = np.empty(len(rows), object)
+    column[:] = [row[1] for row in rows]
+    return column
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [(["a", "b"], [1, 2]), ([1.5], ["1.5"]), ([b"a", b"b"], [1]), ([None, None], [1])]
+)
+@hows
+def test_keys_of_kinds_that_cannot_be_equal(left: list[Any], right: list[Any], how: Any) -> None:
+    assert_joined(warphash.join(left, right, how), joined(left, right, how, "unequal"))
+
+
+# ---- sizes and ways
+def generated(rows: int, keys: int, spread: int, seed: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).integers(0, keys, rows) * spread
+
+
+SIDES = {
+    "dense": (generated(70_000, 60_000, 1, 1), np.random.default_rng(2).permutation(50_000)),
+    "dense, negative": (
+        generated(70_000, 60_000, 1, 1) - 30_000,
+        np.random.default_rng(2).permutation(50_000) - 25_000,
+    ),
+    "sparse": (generated(70_000, 60_000, 2**45 + 1, 1), np.random.default_rng(2).permutation(50_000) * (2**45 + 1)),
+    "dense, repeated": (generated(40_000, 20_000, 1, 1), generated(40_000, 20_000, 1, 2)),
+    "sparse, repeated": (generated(40_000, 20_000, 2**45 + 1, 1), generated(40_000, 20_000, 2**45 + 1, 2)),
+    "few right": (generated(70_000, 60_000, 1, 1), np.array([5, 7, 5])),
+    "few left": (np.array([5, 7, 5]), generated(70_000, 60_000, 1, 1)),
+    "uint8": (generated(70_000, 200, 1, 1).astype("u1"), np.arange(100, dtype="u1")),
+    "int32": (generated(70_000, 60_000, 1, 1).astype("i4") - 30_000, np.arange(-20_000, 20_000, dtype="i4")),
+    "one heavy key": (
+        np.where(generated(20_000, 400, 1, 1) < 2, 7, generated(20_000, 90_000, 1, 3)),
+        np.where(generated(20_000, 9, 1, 4) < 1, 7, generated(20_000, 80_000, 1, 5)),
+    ),
+    "all rows match": (generated(70_000, 50_000, 3, 1), np.arange(50_000) * 3),
+    "no row matches": (generated(70_000, 50_000, 3, 1) + 1, np.arange(50_000) * 3),
+}
+
+
+def merged(left: Any, right: Any, how: str) -> tuple[list[int], list[int]]:
+    """The same by pandas, in our order."""
+    pandas = importlib.import_module("pandas")
+    frames = [pandas.DataFrame({"key": side, name: np.arange(len(side))}) for side, name in ((left, "i"), (right, "j"))]
+    made = frames[0].merge(frames[1], on="key", how=how)
+    i, j = (made[name].fillna(-1).to_numpy(np.int64) for name in ("i", "j"))
+    order = np.lexsort((i, j) if how == "right" else (j, i, i < 0))
+    return i[order].tolist(), j[order].tolist()
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("pandas"), reason="needs pandas")
+@pytest.mark.parametrize("how", HOWS[:4])
+@pytest.mark.parametrize("sides", SIDES.values(), ids=SIDES)
+def test_many_rows_beside_pandas(sides: Any, how: Any) -> None:
+    expected = merged(*sides, how)
+    assert_joined(warphash.join(*sides, how), expected)
+    assert_joined(warphash.Index(sides[1]).join(sides[0], how), expected)
+
+
+@pytest.mark.parametrize("sides", SIDES.values(), ids=SIDES)
+def test_semi_and_anti_of_many_rows(sides: Any) -> None:
+    is_there = np.isin(*sides)
+    for how, flags in (("semi", is_there), ("anti", ~is_there)):
+        for made in (warphash.join(*sides, how), warphash.Index(sides[1]).join(sides[0], how)):  # type: ignore[arg-type]
+            assert_joined(made, (np.flatnonzero(flags).tolist(), None))
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("duckdb"), reason="needs DuckDB")
+@pytest.mark.parametrize("nulls", ["unequal", "equal"])
+@hows
+def test_nulls_beside_duckdb(how: Any, nulls: Any) -> None:
+    duckdb, pyarrow = (importlib.import_module(name) for name in ("duckdb", "pyarrow"))
+    generator = np.random.default_rng(3)
+
+    def side(name: str) -> Any:
+        keys = [None if key % 11 == 0 else f"key {key}" for key in generator.integers(0, 200, 300).tolist()]
+        return pyarrow.table({"key": pyarrow.array(keys), name: np.arange(300)})
+
+    left, right = side("i"), side("j")
+    sql = duckdb.connect()
+    sql.register("left_side", left)
+    sql.register("right_side", right)
+    equal = "is not distinct from" if nulls == "equal" else "="
+    columns = "i" if how in ("semi", "anti") else "i, j"
+    kind = "full" if how == "outer" else how
+    rows = sql.sql(f"select {columns} from left_side {kind} join right_side on left_side.key {equal} right_side.key")
+    pairs = sorted(tuple(-1 if row is None else row for row in pair) for pair in rows.fetchall())
+    made = warphash.join(left["key"], right["key"], how, nulls=nulls)
+    columns_made = [rows_of(part) for part in made if part is not None]
+    assert sorted(zip(*columns_made, strict=True)) == pairs
+
+
+@hows
+@pytest.mark.parametrize("sizes", [(0, 0), (0, 3), (3, 0)], ids=str)
+@pytest.mark.parametrize("dtype", ["i8", "f4", "U3", "V24", object])
+def test_empty_sides(how: Any, sizes: tuple[int, int], dtype: Any) -> None:
+    left, right = (np.zeros(size, dtype) for size in sizes)
+    if dtype is object:
+        left, right = (np.array(["text"] * size, object) for size in sizes)
+    for made in (warphash.join(left, right, how), warphash.Index(right).join(left, how)):
+        assert_joined(made, joined([0] * sizes[0], [0] * sizes[1], how, "equal"))
+
+
+def test_more_pairs_than_memory_has_room_for() -> None:
+    same = np.zeros(50_000, np.int64)
+    free = warphash.join(same, same, "semi").left
+    assert free.tolist() == list(range(50_000))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("warphash.relational.matches.available_bytes", lambda: 2**30)
+        with pytest.raises(MemoryError, match=r"2,500,000,000 pairs, which take 40,000,000,000 bytes"):
+            warphash.join(same, same)
+        with pytest.raises(MemoryError, match=r"2,500,000,000 pairs, which take 20,000,000,000 bytes"):
+            warphash.join(same, same, index_dtype="int32")
+
+
+def test_pairs_of_one_heavy_key() -> None:
+    left, right = np.zeros(3_000, np.int64), np.zeros(2_000, np.int64)
+    made = warphash.join(left, right, index_dtype="int32")
+    assert np.array_equal(made.left, np.repeat(np.arange(3_000), 2_000))
+    assert np.array_equal(made.right, np.tile(np.arange(2_000), 3_000))
+
+
+# ---- order and type of rows
+@hows
+@pytest.mark.parametrize("sides", SIDES.values(), ids=SIDES)
+def test_rows_of_32_bits(sides: Any, how: Any) -> None:
+    narrow, wide = (warphash.join(*sides, how, index_dtype=dtype) for dtype in ("int32", None))
+    for made, expected in zip(narrow, wide, strict=True):
+        if expected is not None:
+            assert (made.dtype, expected.dtype) == (np.int32, np.int64) and np.array_equal(made, expected)
+
+
+@hows
+@pytest.mark.parametrize("sides", SIDES.values(), ids=SIDES)
+def test_any_order_has_the_same_pairs(sides: Any, how: Any) -> None:
+    made, expected = (warphash.join(*sides, how, order=order) for order in ("any", "left"))  # type: ignore[arg-type]
+    assert sorted(zip(*(part for part in made if part is not None), strict=True)) == sorted(
+        zip(*(part for part in expected if part is not None), strict=True)
+    )
+
+
+def test_rows_come_in_the_library_of_the_left_side() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    made = warphash.join(pyarrow.array([1, 2]), np.array([2, 2]))
+    assert made.left.equals(pyarrow.array([1, 1])) and made.right.equals(pyarrow.array([0, 1]))
+    assert type(warphash.join([1, 2], pyarrow.array([2])).left) is np.ndarray
+
+
+# ---- wrong arguments
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"how": "cross"}, "how must be one of 'inner', 'left', 'right', 'outer', 'semi', 'anti', got 'cross'"),
+        ({"nulls": "drop"}, "nulls must be 'unequal' or 'equal', got 'drop'"),
+        ({"validate": "one_to_one"}, "validate must be '1:1', '1:m', 'm:1', 'm:m' or None, got 'one_to_one'"),
+        ({"order": "right"}, "order must be 'left' or 'any', got 'right'"),
+        ({"index_dtype": "uint32"}, "index_dtype must be 'int32' or 'int64'"),
+    ],
+)
+def test_wrong_arguments(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(warphash.ParameterError, match=message):
+        warphash.join([1], [1], **wrong)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "validate", "message"),
+    [
+        ([3, 5, 4, 5, 3], [1], "1:m", "expected left keys that differ, and row 3 repeats the key of row 1, which is 5"),
+        ([3, 5, 4, 5], [1], "1:1", "expected left keys that differ, and row 3 repeats the key of row 1, which is 5"),
+        ([1, 1], ["a", "b", "a"], "m:1", "right keys that differ, and row 2 repeats the key of row 0, which is a"),
+        ([1], [2, 2], "1:1", "expected right keys that differ, and row 1 repeats the key of row 0, which is 2"),
+    ],
+)  # fmt: skip
+@hows
+def test_keys_that_repeat_against_validate(left: Any, right: Any, validate: Any, message: str, how: Any) -> None:
+    with pytest.raises(warphash.ParameterError, match=message):
+        warphash.join(left, right, how, validate=validate)
+
+
+def test_validated_keys() -> None:
+    assert_joined(warphash.join([1, 1], [1], validate="m:1"), ([0, 1], [0, 0]))
+    assert_joined(warphash.join([1], [1, 1], validate="1:m"), ([0, 0], [0, 1]))
+    assert_joined(warphash.join([1, 2], [2], validate="1:1"), ([1], [0]))
+    assert_joined(warphash.join([1, 1], [1, 1], validate="m:m"), ([0, 0, 1, 1], [0, 1, 0, 1]))
+    missing = np.array([np.nan, np.nan])  # equal nothing, so they repeat nothing
+    assert_joined(warphash.join(missing, [1.0], validate="1:1"), ([], []))
+    with pytest.raises(warphash.ParameterError, match="row 1 repeats the key of row 0, which is nan"):
+        warphash.join(missing, [1.0], nulls="equal", validate="1:1")
+    columns = (np.array([1, 1, 1]), np.array(["a", "b", "a"], object))
+    with pytest.raises(warphash.ParameterError, match=r"row 2 repeats the key of row 0, which is \(.*1.*, 'a'\)"):
+        warphash.join(columns, columns, validate="1:m")
+
+
+@hows
+def test_rows_beside_single_columns(how: Any) -> None:
+    columns = (np.arange(3), np.arange(3))
+    for left, right in ((columns, columns[0]), (columns[0], columns), (columns, (*columns, columns[0]))):
+        with pytest.raises(warphash.ShapeError, match="give both in one form"):
+            warphash.join(left, right, how)
