@@ -23,6 +23,7 @@ PLAIN_HEADERS = {
     "strings": "strings/cpu/strings.cuh",
     "groups": "groups/cpu/entries.cuh",
     "value_lists": "groups/cpu/list_entries.cuh",
+    "joins": "joins/cpu/pairs.cuh",
 }
 """Of the kernels that no design changes. Those of the laboratory are compiled when a benchmark asks for them
 (``runtime/cpu.py``)."""

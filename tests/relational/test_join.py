@@ -235,7 +235,7 @@ def test_more_pairs_than_memory_has_room_for() -> None:
     free = warphash.join(same, same, "semi").left
     assert free.tolist() == list(range(50_000))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("warphash.relational.matches.available_bytes", lambda: 2**30)
+        patch.setattr("warphash.relational.pairs.available_bytes", lambda: 2**30)
         with pytest.raises(MemoryError, match=r"2,500,000,000 pairs, which take 40,000,000,000 bytes"):
             warphash.join(same, same)
         with pytest.raises(MemoryError, match=r"2,500,000,000 pairs, which take 20,000,000,000 bytes"):

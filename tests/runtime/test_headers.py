@@ -24,6 +24,7 @@ FAMILIES = (
     "bounded",
     "strings",
     "groups",
+    "joins",
 )
 MAY_INCLUDE = {
     "platform": {"platform"},

@@ -15,6 +15,7 @@ from .device_elements import DeviceElements, number_device_rows
 from .elements import Elements, KeptElements, concatenated, elements_of
 from .items import Items
 from .numbered import FIRSTS, Asked, Indices, Numbers, number_tuples
+from .pairs import Pairs, RowLists
 
 __all__ = ["RowElements", "check_alike", "row_elements_of", "rows_concatenated"]
 
@@ -84,9 +85,17 @@ class RowElements:
         """As `Elements.firsts_of`."""
         return self._first.firsts_of(codes, size)
 
-    def owners(self, counts: Indices) -> Any:
-        """As `Elements.owners`."""
-        return self._first.owners(counts)
+    def row_lists(self, numbers: Numbers) -> RowLists:
+        """As `Elements.row_lists`."""
+        return self._first.row_lists(numbers)
+
+    def pairs(self, codes: Indices, lists: RowLists | None, dtype: np.dtype[Any], *, keeps_all: bool) -> Pairs:
+        """As `Elements.pairs`."""
+        return self._first.pairs(codes, lists, dtype, keeps_all=keeps_all)
+
+    def seen(self, codes: Indices, size: int) -> Any:
+        """As `Elements.seen`."""
+        return self._first.seen(codes, size)
 
     def coded(self, codes: Sequence[Indices]) -> Elements:
         """Rows of codes, as elements: one code of each column for each row."""

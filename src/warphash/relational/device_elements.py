@@ -22,6 +22,7 @@ from ..storage.groups.numbering import number
 from .axes import checked_axis
 from .items import Items, Missing
 from .numbered import FIRSTS, Asked, Numbers
+from .pairs import Pairs, RowLists
 
 __all__ = ["DeviceElements", "number_device_rows", "on_device"]
 
@@ -260,11 +261,37 @@ class DeviceElements:
         made[codes[at]] = at
         return made
 
-    def owners(self, counts: Any) -> Any:
-        """As `Elements.owners`. CuPy takes repeats of the host alone."""
+    def row_lists(self, numbers: Numbers) -> RowLists:
+        """As `Elements.row_lists`."""
+        offsets = self.xp.concatenate((self.ranks(1), numbers.count_of_each.cumsum(0)))
+        return RowLists(offsets, self.argsort(numbers.code_of_each))
+
+    def pairs(self, codes: Any, lists: RowLists | None, dtype: np.dtype[Any], *, keeps_all: bool) -> Pairs:
+        """As `Elements.pairs`."""
+        is_missing = codes < 0
+        if lists is None:
+            left = self.ranks(len(codes)) if keeps_all else self.places_of(~is_missing)
+            right = codes if keeps_all else codes[left]
+        else:
+            begins = lists.offsets[codes]
+            counts = self.xp.where(is_missing, int(keeps_all), lists.offsets[codes + 1] - begins)
+            left = self._owners(counts)
+            within = (begins + counts - counts.cumsum(0))[left] + self.ranks(len(left))
+            is_absent = is_missing[left]
+            right = self.xp.where(is_absent, -1, lists.rows[self.xp.where(is_absent, 0, within)])
+        return Pairs(self.in_type(left, dtype), self.in_type(right, dtype))
+
+    def seen(self, codes: Any, size: int) -> Any:
+        """As `Elements.seen`."""
+        found = self.ranks(size + 1) < 0
+        found[codes] = True  # that of -1 is the last one
+        return found[:-1]
+
+    def _owners(self, counts: Any) -> Any:
+        """0 as often as the first of some counts says, then 1 as often as the second says, and so on."""
         if self._library.kind == "torch":
             return self.xp.repeat_interleave(counts)
-        behind = counts.cumsum(0)
+        behind = counts.cumsum(0)  # CuPy takes repeats of the host alone
         return self.xp.searchsorted(behind, self.ranks(int(behind[-1]) if len(behind) else 0), side="right")
 
     def lasts(self, numbers: Numbers) -> Any:

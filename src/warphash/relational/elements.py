@@ -31,6 +31,7 @@ from .axes import checked_axis
 from .device_elements import DeviceElements
 from .items import Fixed, Items, nan_at, text_items
 from .numbered import FIRSTS, Asked, Indices, Int64s, Numbers, number_items, stable_order
+from .pairs import Pairs, RowLists, pairs_of, row_lists_of, seen_codes
 
 __all__ = [
     "ArrayElements",
@@ -80,6 +81,9 @@ class KeptElements(Protocol):
     def argsort(self, numbers: Indices) -> Indices:
         """The positions of some numbers in ascending order; equal ones stay in their order."""
 
+    def row_lists(self, numbers: Numbers) -> RowLists:
+        """The positions of each distinct element, of their numbers with codes and counts."""
+
 
 class Elements(KeptElements, Protocol):
     """The elements of an array or a column, or the rows of several."""
@@ -111,8 +115,11 @@ class Elements(KeptElements, Protocol):
     def firsts_of(self, codes: Indices, size: int) -> Any:
         """The position at which each of so many codes first appears; -1 for a code that does not appear."""
 
-    def owners(self, counts: Indices) -> Any:
-        """0 as often as the first of some counts says, then 1 as often as the second says, and so on."""
+    def pairs(self, codes: Indices, lists: RowLists | None, dtype: np.dtype[Any], *, keeps_all: bool) -> Pairs:
+        """Pair positions with the rows of their codes: `pairs.pairs_of`."""
+
+    def seen(self, codes: Indices, size: int) -> Any:
+        """Which of the codes below ``size`` are among some codes, of which -1 is none: bool[size]."""
 
 
 class HostElements(ABC):
@@ -159,9 +166,17 @@ class HostElements(ABC):
         made[codes[::-1]] = np.arange(len(codes))[::-1]  # the last of the positions that go to one place stays
         return made
 
-    def owners(self, counts: Indices) -> Int64s:
-        """As `Elements.owners`."""
-        return np.repeat(np.arange(len(counts)), counts)
+    def row_lists(self, numbers: Numbers) -> RowLists:
+        """As `KeptElements.row_lists`."""
+        return row_lists_of(numbers)
+
+    def pairs(self, codes: Indices, lists: RowLists | None, dtype: np.dtype[Any], *, keeps_all: bool) -> Pairs:
+        """As `Elements.pairs`."""
+        return pairs_of(codes, lists, dtype, keeps_all=keeps_all)
+
+    def seen(self, codes: Indices, size: int) -> npt.NDArray[np.bool_]:
+        """As `Elements.seen`."""
+        return seen_codes(codes, size)
 
     def lasts(self, numbers: Numbers) -> Indices:
         """As `Elements.lasts`."""

@@ -15,6 +15,8 @@ from ..arrays.adapters.numpy import address_of
 from ..arrays.row_type import MAX_KEY_BYTES
 from ..errors import DtypeError
 from ..runtime.devices import engine_for
+from ..storage.batch_order.sample import words_seem_distinct
+from ..storage.groups.word_places import WordPlaces, places_of
 from ..storage.strings.string_table import StringTable
 from ..table.maps import HashMap, HashSet
 from .comparable import as_type_of
@@ -25,7 +27,7 @@ from .elements import Elements, KeptElements
 from .items import Fixed, Items, Missing, Packed, Text, packed
 from .numbered import INT64, Asked, Indices
 
-__all__ = ["Known", "KnownItems", "KnownRows", "as_keys", "known_of", "set_of"]
+__all__ = ["Known", "KnownItems", "KnownRows", "as_keys", "known_if_unique", "known_of", "set_of"]
 
 _NO_NUMBER = 2**32 - 1
 """Of a string that a `StringTable` does not have."""
@@ -57,9 +59,16 @@ class KnownItems:
     items
         The items.
     codes
-        Integers, none of them negative; None: nobody will ask for codes, and items may repeat.
+        Integers, none of them negative; None: nobody will ask for codes.
     nan, null
         ``"one"``: NaN is found if it is there, and a null; ``"dropped"``: they are not.
+    assume_unique
+        Items that have codes do not repeat.
+
+    Attributes
+    ----------
+    repeats
+        Whether some items repeat, so that the codes of the others of these are lost. Not known of strings.
 
     Raises
     ------
@@ -70,7 +79,13 @@ class KnownItems:
     """
 
     def __init__(
-        self, items: Items, codes: Indices | None = None, *, nan: Missing = "one", null: Missing = "one"
+        self,
+        items: Items,
+        codes: Indices | None = None,
+        *,
+        nan: Missing = "one",
+        null: Missing = "one",
+        assume_unique: bool = True,
     ) -> None:
         self._like = items._replace(array=items.array[:0], valid=None)  # the type alone
         self._nan = nan
@@ -82,10 +97,12 @@ class KnownItems:
         self._strings: StringTable | None = None
         self._code_of_string: Indices | None = None
         self._table: Any = None
+        self._places: WordPlaces | None = None
+        self.repeats: bool = items.valid is not None and null == "one" and int(items.valid.sum()) < len(items.valid) - 1
         if isinstance(items, Text):
             self._keep_strings(items, codes)
         else:
-            self._keep_rows(packed(self._engine, items, nan), codes)
+            self._keep_rows(packed(self._engine, items, nan), codes, assume_unique)
 
     def _keep_strings(self, items: Text, codes: Indices | None) -> None:
         rows = items.array if items.valid is None else np.ascontiguousarray(items.array[items.valid])
@@ -96,16 +113,22 @@ class KnownItems:
             self._code_of_string = np.empty(self._strings.used, codes.dtype)
             self._code_of_string[numbers] = codes if items.valid is None else codes[items.valid]
 
-    def _keep_rows(self, rows: Packed, codes: Indices | None) -> None:
+    def _keep_rows(self, rows: Packed, codes: Indices | None, assume_unique: bool) -> None:
         if rows.width > MAX_KEY_BYTES:
             raise DtypeError(
                 f"an item to be looked up has at most {MAX_KEY_BYTES} bytes, got {rows.width}: take a hash"
             )
         if codes is None:
             self._table = set_of(rows)
+            return
+        kept, at, n = codes if rows.kept is None else codes[rows.kept], address_of(rows.rows), len(rows.rows)
+        self._places = places_of(self._engine, at, rows.width, n)
+        if self._places is not None:
+            self._places.put(at, n, address_of(kept), kept.itemsize)
+            self.repeats = self.repeats or self._places.used < n
         else:
-            kept = codes if rows.kept is None else codes[rows.kept]
-            self._table = HashMap.from_arrays(as_keys(rows), kept, assume_unique=True, **_options(rows))
+            self._table = HashMap.from_arrays(as_keys(rows), kept, assume_unique=assume_unique, **_options(rows))
+            self.repeats = self.repeats or len(self._table) < n
 
     def codes_of(self, elements: Elements) -> Indices:
         """As `Known.codes_of`."""
@@ -142,7 +165,11 @@ class KnownItems:
         return answers
 
     def _codes(self, rows: npt.NDArray[Any]) -> Indices:
-        """The codes of strings, or of keys of the table."""
+        """The codes of strings, or of keys."""
+        if self._places is not None:
+            found = np.empty(len(rows), self._code_type)
+            self._places.find(address_of(rows), len(rows), address_of(found), found.itemsize)
+            return found
         if self._strings is None:
             return np.asarray(self._table.find(rows, -1)[0], self._code_type)
         numbers = self._numbers(rows)
@@ -152,7 +179,9 @@ class KnownItems:
         return codes
 
     def _flags(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Which strings, or keys of the table, are there."""
+        """Which strings, or keys, are there."""
+        if self._places is not None:
+            return self._codes(rows) >= 0
         if self._strings is None:
             return np.asarray(self._table.contains(rows), np.bool_)
         return np.not_equal(self._numbers(rows), _NO_NUMBER)
@@ -178,6 +207,8 @@ class KnownRows:
         First positions of the distinct rows. The code of each is its place among these.
     nan, null
         ``"one"``: an item that is NaN or null equals its like; ``"dropped"``: no row with one is found.
+    dtype
+        Of the codes.
 
     Raises
     ------
@@ -187,14 +218,22 @@ class KnownRows:
         If there is no room.
     """
 
-    def __init__(self, rows: RowElements, firsts: Indices, *, nan: Missing = "one", null: Missing = "one") -> None:
+    def __init__(
+        self,
+        rows: RowElements,
+        firsts: Indices,
+        *,
+        nan: Missing = "one",
+        null: Missing = "one",
+        dtype: np.dtype[Any] = INT64,
+    ) -> None:
         self._columns, codes = [], []
         for column in rows.columns:
             numbers = column.number(Asked(codes=True))
             self._columns.append(known_of(column, numbers.firsts, nan=nan, null=null))
             codes.append(numbers.code_of_each[firsts])
         coded = rows.coded(codes)
-        self._rows = known_of(coded, coded.ranks(len(coded)))
+        self._rows = known_of(coded, coded.ranks(len(coded)), dtype=dtype)
 
     def codes_of(self, elements: Elements) -> Any:
         """As `Known.codes_of`, of rows of as many columns."""
@@ -224,7 +263,7 @@ def known_of(
     Rules and exceptions are those of `KnownItems`, `DeviceKnown` and `KnownRows`.
     """
     if isinstance(elements, RowElements):
-        return KnownRows(elements, firsts, nan=nan, null=null)
+        return KnownRows(elements, firsts, nan=nan, null=null, dtype=dtype)
     codes = elements.in_type(elements.ranks(len(firsts)), dtype)
     is_whole = len(firsts) == len(elements)
     if isinstance(elements, DeviceElements):
@@ -234,6 +273,24 @@ def known_of(
         valid = None if items.valid is None else items.valid[firsts]
         items = items._replace(array=items.array[firsts], valid=valid)
     return KnownItems(items, codes, nan=nan, null=null)
+
+
+def known_if_unique(
+    elements: KeptElements, *, nan: Missing = "one", null: Missing = "one", dtype: np.dtype[Any] = INT64
+) -> KnownItems | None:
+    """Elements of which none repeats, each with its position as its code; None if some do, or if that is not known.
+
+    The table itself finds out. So it takes less time than to number the elements first, which a sample tells to be the
+    better way if they repeat. Rules and exceptions are those of `KnownItems`; ``"dropped"`` elements may repeat.
+    """
+    if isinstance(elements, RowElements | DeviceElements) or isinstance(elements.items, Text):
+        return None
+    rows = packed(engine_for("cpu"), elements.items, nan)
+    if not words_seem_distinct(address_of(rows.rows), rows.width, len(rows.rows)):
+        return None
+    codes = elements.in_type(elements.ranks(len(elements)), dtype)
+    made = KnownItems(elements.items, codes, nan=nan, null=null, assume_unique=False)
+    return None if made.repeats else made
 
 
 def set_of(rows: Packed) -> HashSet[Any]:

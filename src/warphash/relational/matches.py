@@ -11,10 +11,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ..errors import DeviceError, ParameterError
-from ..runtime.host_memory import available_bytes
 from .elements import Elements, KeptElements
 from .items import Missing
-from .known import known_of
+from .known import Known, known_if_unique, known_of
 from .numbered import INT64, Asked, Indices, narrowest_index_type
 
 __all__ = ["HOWS", "How", "JoinIndices", "KeyRows", "Order", "checked_how", "some_rows"]
@@ -57,19 +56,23 @@ class KeyRows:
     """
 
     def __init__(self, keys: KeptElements, *, nan: Missing = "one", null: Missing = "one") -> None:
-        self._keys = keys
+        self._keys, self._lists, self._code_of_row = keys, None, None
         # In host memory, a table with codes of 4 bytes is smaller and faster.
         dtype = narrowest_index_type(len(keys)) if keys.xp is np else INT64
-        numbers = keys.number(Asked(codes=True, counts=True, dtype=dtype))
-        firsts = numbers.firsts
-        self.is_unique = len(firsts) == len(keys)
-        """Whether no key repeats. The code of a key is its row then."""
-        if not self.is_unique:
-            self._code_of_row = numbers.code_of_each
-            self._rows: Any = keys.in_type(keys.argsort(self._code_of_row), dtype)
-            self._offsets: Any = keys.xp.concatenate((keys.ranks(1), numbers.count_of_each.cumsum(0)))
-        self._distinct = len(firsts)
-        self._known = known_of(keys, firsts, nan=nan, null=null, dtype=dtype)
+        known: Known | None = known_if_unique(keys, nan=nan, null=null, dtype=dtype)
+        self._distinct = len(keys)
+        if known is None:
+            numbers = keys.number(Asked(codes=True, counts=True, dtype=dtype))
+            known, self._distinct = known_of(keys, numbers.firsts, nan=nan, null=null, dtype=dtype), len(numbers.firsts)
+            if self._distinct < len(keys):
+                self._code_of_row = numbers.code_of_each
+                self._lists = keys.row_lists(numbers)
+        self._known = known
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether no key repeats that is found. The code of a key is its row then."""
+        return self._lists is None
 
     def codes_of(self, elements: Elements) -> Any:
         """The code of each element's key; -1 for a key that is not there. Raises as `known.Known.codes_of`."""
@@ -98,20 +101,8 @@ class KeyRows:
         MemoryError
             If there is no room for the pairs.
         """
-        if self.is_unique:
-            found = elements.ranks(len(codes)) if keeps_all else elements.places_of(codes >= 0)
-            pairs = found, codes if keeps_all else codes[found]
-        else:
-            self._check_library(elements)
-            xp, is_missing = elements.xp, codes < 0
-            begins = self._offsets[codes]
-            counts = xp.where(is_missing, int(keeps_all), self._offsets[codes + 1] - begins)
-            _check_room(int(counts.sum()), dtype)
-            owners = elements.owners(counts)
-            within = (begins + counts - counts.cumsum(0))[owners] + elements.ranks(len(owners))
-            absent = is_missing[owners]
-            pairs = owners, xp.where(absent, -1, self._rows[xp.where(absent, 0, within)])
-        return JoinIndices(*(elements.in_type(rows, dtype) for rows in pairs))
+        self._check_library(elements)
+        return JoinIndices(*elements.pairs(codes, self._lists, dtype, keeps_all=keeps_all))
 
     def joined(self, elements: Elements, how: How, order: Order, dtype: np.dtype[Any]) -> JoinIndices:
         """Join some elements, as the left side, with the keys. Arguments and answers are those of `join`."""
@@ -130,15 +121,12 @@ class KeyRows:
 
     def _unfound(self, elements: Elements, codes: Indices) -> Any:
         """Rows whose key none of the elements has, ascending, in the library of the elements."""
-        found = elements.ranks(self._distinct + 1) < 0
-        found[codes] = True  # that of -1 is the last one
-        if self.is_unique:
-            return elements.places_of(~found[:-1])
         self._check_library(elements)
-        return elements.places_of(~found[self._code_of_row])
+        alone = ~elements.seen(codes, self._distinct)
+        return elements.places_of(alone if self._code_of_row is None else alone[self._code_of_row])
 
     def _check_library(self, elements: Elements) -> None:
-        if elements.xp is not self._keys.xp:
+        if self._lists is not None and elements.xp is not self._keys.xp:
             names = " and ".join(each.xp.__name__ for each in (self._keys, elements))
             raise DeviceError(
                 f"expected keys of one library, got some of {names}: convert them, as by torch.from_dlpack(q)"
@@ -157,13 +145,3 @@ def checked_how(how: How, order: Order) -> None:
         raise ParameterError(f"how must be one of {', '.join(map(repr, HOWS))}, got {how!r}")
     if order not in ("left", "any"):
         raise ParameterError(f"order must be 'left' or 'any', got {order!r}")
-
-
-def _check_room(pairs: int, dtype: np.dtype[Any]) -> None:
-    """Raise `MemoryError` if there is surely no room for so many pairs."""
-    nbytes, free = 2 * dtype.itemsize * pairs, available_bytes()
-    if free is not None and nbytes > free:
-        raise MemoryError(
-            f"the join makes {pairs:,} pairs, which take {nbytes:,} bytes, and {free:,} are available: join fewer rows "
-            "at a time, or ask for how='semi'"
-        )

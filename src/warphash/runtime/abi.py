@@ -287,6 +287,18 @@ class MemberBatch(Launch):
     _fields_ = _words("words flags")
 
 
+class KeyPlaces(ctypes.Structure):
+    """Words of a small range that have codes."""
+
+    _fields_ = _words("places low range word_bytes")
+
+
+class PlaceBatch(Launch):
+    """Words to give codes to, or to look up."""
+
+    _fields_ = _words("words codes code_bytes")
+
+
 class ValueLists(ctypes.Structure):
     """The lists of values of groups, which are numbered densely (groups/value_lists.cuh)."""
 
@@ -329,6 +341,19 @@ class TileOrderBatch(OrderBatch):
     """The same on a GPU: elements move with their numbers (groups/gpu/order.cuh)."""
 
     _fields_ = _words("payloads out_numbers out_payloads")
+
+
+# ---- joins/abi.cuh
+class RowLists(ctypes.Structure):
+    """The rows of each key, by the codes of keys."""
+
+    _fields_ = _words("offsets rows row_bytes")
+
+
+class PairBatch(Launch):
+    """Elements with the codes of their keys, in chunks."""
+
+    _fields_ = _words("codes keeps_all length sums out_left out_right out_bytes")
 
 
 # ---- quotient/abi.cuh

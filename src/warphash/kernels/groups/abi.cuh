@@ -124,6 +124,21 @@ struct MemberBatch : Launch {
   u64 flags;  // mark_members: u8 per element, 0 or 1
 };
 
+// Words of a small range that have codes.
+struct KeyPlaces {
+  u64 places;      // u32 per place, and one more: the code of the word, plus 1; 0: it has none
+  u64 low;         // the word of place 0
+  u64 range;       // and how many places there are
+  u64 word_bytes;  // 1, 2, 4 or 8
+};
+
+// Words to give codes to, or to look up.
+struct PlaceBatch : Launch {
+  u64 words;       // packed
+  u64 codes;       // an integer per element; find_places: -1 for a word without a code
+  u64 code_bytes;  // of such an integer: 4 or 8
+};
+
 // The lists of values of groups, which are numbered densely (groups/value_lists.cuh).
 struct ValueLists {
   u64 group_records;    // GroupRecord per group: how many values it has, and where

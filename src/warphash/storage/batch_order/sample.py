@@ -21,7 +21,7 @@ from ..lookup import launch_find
 from ..random_words import random_words
 from ..slots import Slots
 
-__all__ = ["Samples", "absent_share", "sample_rows", "seed_of", "seem_distinct", "seem_new"]
+__all__ = ["Samples", "absent_share", "sample_rows", "seed_of", "seem_distinct", "seem_new", "words_seem_distinct"]
 
 _SAMPLED = 1 << 10
 """Keys that are looked up, or that a block of a GPU compares: a row of ``kernels/aggregates``."""
@@ -35,9 +35,14 @@ _ODD = 0x9E3779B97F4A7C15
 
 def seem_distinct(store: Slots, keys: int, n: int) -> bool:
     """Whether no key repeats in a sample of a batch of ``n`` words in host memory; False if they are elsewhere."""
-    width, sampled = store.spec.word_bytes, 2 * math.isqrt(n)
+    return store.engine.shares_host_memory and words_seem_distinct(keys, store.spec.word_bytes, n)
+
+
+def words_seem_distinct(keys: int, width: int, n: int) -> bool:
+    """Whether none repeats in a sample of ``n`` words in host memory; False if they are few, or of an odd width."""
+    sampled = 2 * math.isqrt(n)
     step = n // max(1, sampled)
-    if not store.engine.shares_host_memory or width > 8 or step < 2:
+    if width not in (1, 2, 4, 8) or step < 2:
         return False
     words = bytes_at(keys, n * width).view(f"u{width}")
     within = (random_words(sampled, n) % np.uint64(step - 1)).astype(np.int64)

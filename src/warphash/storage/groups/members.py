@@ -12,7 +12,7 @@ from ..new_memory import filled
 from .spans import small_span
 from .ways import FEWEST_SAMPLED, may_be_marks, sampled_words
 
-__all__ = ["mark_members"]
+__all__ = ["mark_codes", "mark_members"]
 
 _WORD_WIDTHS = (1, 2, 4, 8)
 
@@ -51,3 +51,9 @@ def mark_members(engine: Engine, words: int, n: int, others: int, count: int, wi
     program.run("add_members", members, MemberBatch(n=count, words=others), count, None)
     program.run("mark_members", members, MemberBatch(n=n, words=words, flags=flags), n, None)
     return True
+
+
+def mark_codes(engine: Engine, codes: int, width: int, n: int, marks: int, size: int) -> None:
+    """Write 1 to the mark of each code, a byte. Codes are integers of ``width`` bytes; ``size`` or more has no mark."""
+    members = Members(marks=marks, range=size, word_bytes=width)
+    engine.program(GROUPS).run("add_members", members, MemberBatch(n=n, words=codes), n, None)

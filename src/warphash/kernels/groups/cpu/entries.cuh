@@ -4,6 +4,7 @@
 #include "groups/cpu/number.cuh"
 #include "groups/cpu/pack.cuh"
 #include "groups/cpu/parts.cuh"
+#include "groups/cpu/places.cuh"
 #include "groups/table_numbers.cuh"
 
 namespace warphash {
@@ -38,4 +39,6 @@ using OverParts = OverChunks<PartBatch, Of4, Of8>;
   WARPHASH_ENTRY(count_keys, warphash::CountKeys)                                                                   \
   WARPHASH_ENTRY(group_parts, warphash::GroupParts)                                                                 \
   WARPHASH_ENTRY(add_members, warphash::OverMembers<warphash::AddMember>)                                           \
-  WARPHASH_ENTRY(mark_members, warphash::OverMembers<warphash::MarkMember>)
+  WARPHASH_ENTRY(mark_members, warphash::OverMembers<warphash::MarkMember>)                                         \
+  WARPHASH_ENTRY(put_places, warphash::OverPlaces<warphash::PutPlace>)                                              \
+  WARPHASH_ENTRY(find_places, warphash::OverPlaces<warphash::FindPlace>)

@@ -17,8 +17,9 @@
 
 namespace warphash {
 
-template <class Word>
-WARPHASH_FN u64 place_among(const Members& m, Word word) {
+// The place of a word among `Members` or `KeyPlaces`.
+template <class Table, class Word>
+WARPHASH_FN u64 place_among(const Table& m, Word word) {
   return static_cast<Word>(word - static_cast<Word>(m.low));
 }
 

@@ -1,0 +1,82 @@
+// The codes of words on a CPU, where the words that have one lie in a small range.
+//
+//   put_places   words -> the place of each: its code
+//   find_places  words -> their codes, -1 for a word that has none
+//
+// Layout. Place k belongs to the word low + k, modulo the width of a word: its code + 1, or 0. So no two words share a
+// place, and no key is stored. One place behind the range is 0; a word that is outside looks there.
+//
+// If several elements have one word, the place keeps the code of any of them: threads store relaxed, and the end of the
+// launch orders the stores before find_places.
+//
+// Why. 10 M lookups among 1 M words took 92 ms by a table of buckets, and 10 by their places (two threads of an EPYC).
+#pragma once
+#include "core/bulk.cuh"
+#include "core/cpu/schedule.cuh"
+#include "groups/cpu/members.cuh"
+
+namespace warphash {
+
+struct PutPlace {
+  template <class Word, class Code>
+  static void run(const KeyPlaces& t, const PlaceBatch& b, u64 begin, u64 end) {
+    u32* const places = pointer<u32>(t.places);
+    const Word* const words = pointer<const Word>(b.words);
+    const Code* const codes = pointer<const Code>(b.codes);
+    for (u64 i = begin; i < end; ++i) {
+      const u64 place = place_among(t, words[i]);
+      if (place < t.range) store_relaxed(places + place, static_cast<u32>(codes[i]) + 1);
+    }
+  }
+};
+
+struct FindPlace {
+  static constexpr u64 kAhead = 32;
+
+  template <class Word, class Code>
+  static void run(const KeyPlaces& t, const PlaceBatch& b, u64 begin, u64 end) {
+    const u32* const places = pointer<const u32>(t.places);
+    const Word* const words = pointer<const Word>(b.words);
+    Code* const codes = pointer<Code>(b.codes);
+    const Word low = static_cast<Word>(t.low);
+    const u64 range = t.range;
+    const auto place_of = [=](u64 i) {
+      const u64 place = static_cast<Word>(words[i] - low);
+      return place < range ? place : range;  // where there is 0
+    };
+    for (u64 i = begin; i < end; ++i) {
+      if (i + kAhead < end) prefetch(places + place_of(i + kAhead));
+      codes[i] = static_cast<Code>(static_cast<i64>(places[place_of(i)]) - 1);
+    }
+  }
+};
+
+// A task over words and codes of any width.
+template <class OfWord>
+struct OverPlaces {
+  using Table = KeyPlaces;
+  using Batch = PlaceBatch;
+  static constexpr bool kWalks = true;
+  static void run(const KeyPlaces& table, const PlaceBatch& batch, u64 begin, u64 end) {
+    const KeyPlaces t = table;
+    const PlaceBatch b = batch;
+    b.code_bytes == 4 ? over<i32>(t, b, begin, end) : over<i64>(t, b, begin, end);
+  }
+
+ private:
+  template <class Code>
+  static void over(const KeyPlaces& t, const PlaceBatch& b, u64 begin, u64 end) {
+    switch (t.word_bytes) {
+      case 1:
+        return OfWord::template run<u8, Code>(t, b, begin, end);
+      case 2:
+        return OfWord::template run<u16, Code>(t, b, begin, end);
+      case 4:
+        return OfWord::template run<u32, Code>(t, b, begin, end);
+      default:
+        return OfWord::template run<u64, Code>(t, b, begin, end);
+    }
+  }
+};
+
+}  // namespace warphash

@@ -1,0 +1,25 @@
+// What kernels that write the pairs of a join are given (core/abi.cuh, joins/).
+#pragma once
+#include "core/abi.cuh"
+
+namespace warphash {
+
+// The rows of each key, by the codes of keys.
+struct RowLists {
+  u64 offsets;    // u32 per code, and one more: where the rows of the key begin; 0: the code of a key is its one row
+  u64 rows;       // an integer per row: those of a key together, ascending
+  u64 row_bytes;  // of a row, and of a code: 4 or 8
+};
+
+// Elements with the codes of their keys, in chunks.
+struct PairBatch : Launch {
+  u64 codes;      // an integer per element; negative: no row has its key
+  u64 keeps_all;  // 1: an element without a row has a pair, too
+  u64 length;     // elements of a chunk, but for the last
+  u64 sums;      // u64 per chunk: its pairs, and for emit_pairs the pairs of the chunks before; and one more: all pairs
+  u64 out_left;  // an integer per pair: the element
+  u64 out_right;  // an integer per pair: the row, or -1
+  u64 out_bytes;  // of such an integer: 4 or 8
+};
+
+}  // namespace warphash

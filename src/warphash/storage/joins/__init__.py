@@ -1,0 +1,1 @@
+"""The pairs of a join, in the memory of an engine."""
