@@ -50,6 +50,14 @@ CALLS: dict[str, Callable[[], Any]] = {
     "isin of rows": lambda: warphash.isin((FEW, TEXTS), (FEW[:50], TEXTS[:50])),
     "setxor1d of rows": lambda: warphash.setxor1d((FEW, MANY[:200]), (FEW[:50], MANY[:50]), sorted=False)[1],
     "Index of rows": lambda: warphash.Index((FEW, FLOATS)).get_indexer_non_unique((FEW[:9], FLOATS[:9])),
+    "join of few": lambda: warphash.join(FEW, FEW[:20], "outer"),
+    "join of many": lambda: warphash.join(MANY, np.arange(0, 40_000, 3), "right"),
+    "join of sparse keys": lambda: warphash.join(MANY * 2**40, np.arange(0, 40_000, 3) * 2**40, "left"),
+    "join of keys that repeat": lambda: warphash.join(MANY[:5000] * 2**40, MANY * 2**40, "outer", index_dtype="int32"),
+    "join of rows": lambda: warphash.join((FEW, FLOATS, TEXTS), (FEW[:50], FLOATS[:50], TEXTS[:50]), "left"),
+    "join of texts": lambda: warphash.join(TEXTS, TEXTS[:50], "outer", nulls="equal", validate="m:m"),
+    "join with a check": lambda: warphash.join(MANY, np.arange(40_000), "anti", validate="m:1")[0],
+    "join of an Index": lambda: warphash.Index(FEW).join(FLOATS, "right"),
     "Index of texts": lambda: warphash.Index(TEXTS).contains(TEXTS[::-1]),
 }
 

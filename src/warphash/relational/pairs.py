@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.adapters.numpy import address_of
+from ..runtime.abi import ROWS_AT_ONCE
 from ..runtime.abi import RowLists as ListsOnCpu
 from ..runtime.devices import engine_for
 from ..runtime.host_memory import available_bytes
@@ -27,9 +28,11 @@ class RowLists(NamedTuple):
     Attributes
     ----------
     offsets
-        Where the rows of each code begin, and one more: where those of the last one end.
+        Where the rows of each code begin, and where those of the last one end.
     rows
         The rows: those of a code together, ascending.
+
+    In host memory, both are longer: `abi.RowLists` says what is behind.
     """
 
     offsets: Any
@@ -46,9 +49,12 @@ class Pairs(NamedTuple):
 def row_lists_of(numbers: Numbers) -> RowLists:
     """The positions of each distinct item, of their numbers with codes and counts. Rows have the type of the codes."""
     codes, counts = numbers.code_of_each, numbers.count_of_each
-    offsets = np.zeros(len(counts) + 1, np.uint32)
-    np.cumsum(counts, dtype=np.uint32, out=offsets[1:])
-    return RowLists(offsets, stable_order(codes).astype(codes.dtype, copy=False))
+    offsets = np.zeros(len(counts) + 2, np.uint32)
+    np.cumsum(counts, dtype=np.uint32, out=offsets[1:-1])
+    offsets[-1] = len(codes)
+    rows = np.full(len(codes) + ROWS_AT_ONCE, -1, codes.dtype)
+    rows[: len(codes)] = stable_order(codes)
+    return RowLists(offsets, rows)
 
 
 def pairs_of(codes: Indices, lists: RowLists | None, dtype: np.dtype[Any], *, keeps_all: bool) -> Pairs:
@@ -74,7 +80,7 @@ def pairs_of(codes: Indices, lists: RowLists | None, dtype: np.dtype[Any], *, ke
         return Pairs(np.arange(len(codes), dtype=dtype), codes.astype(dtype, copy=False))
     held, codes = ListsOnCpu(row_bytes=codes.itemsize), np.ascontiguousarray(codes)
     if lists is not None:
-        held.offsets, held.rows = address_of(lists.offsets), address_of(lists.rows)
+        held.offsets, held.size, held.rows = address_of(lists.offsets), len(lists.offsets) - 2, address_of(lists.rows)
     pairs = PairsOnCpu(engine_for("cpu"), held, address_of(codes), len(codes), keeps_all=keeps_all)
     _check_room(pairs.total, 2 * dtype.itemsize * pairs.total)
     left, right = np.empty(pairs.total, dtype), np.empty(pairs.total, dtype)

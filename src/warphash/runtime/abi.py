@@ -344,10 +344,14 @@ class TileOrderBatch(OrderBatch):
 
 
 # ---- joins/abi.cuh
+ROWS_AT_ONCE = 4
+"""Rows that are written without a branch (joins/cpu/pairs.cuh)."""
+
+
 class RowLists(ctypes.Structure):
     """The rows of each key, by the codes of keys."""
 
-    _fields_ = _words("offsets rows row_bytes")
+    _fields_ = _words("offsets size rows row_bytes")
 
 
 class PairBatch(Launch):

@@ -4,10 +4,14 @@
 
 namespace warphash {
 
+// Rows that are written without a branch (joins/cpu/pairs.cuh).
+constexpr u64 kRowsAtOnce = 4;
+
 // The rows of each key, by the codes of keys.
 struct RowLists {
-  u64 offsets;    // u32 per code, and one more: where the rows of the key begin; 0: the code of a key is its one row
-  u64 rows;       // an integer per row: those of a key together, ascending
+  u64 offsets;  // u32 per code, and two more, the sum of all: where the rows of the key begin; 0: a code is its one row
+  u64 size;     // how many codes there are
+  u64 rows;     // an integer per row: those of a key together, ascending; and kRowsAtOnce of -1
   u64 row_bytes;  // of a row, and of a code: 4 or 8
 };
 

@@ -14,8 +14,10 @@
 // Why two passes. The codes are read twice, 4 bytes each, and the results have their exact size. One pass would write to
 // memory for the most pairs there can be, and move those of all chunks but the first.
 //
-// Without offsets, a pair is written before it is known whether the element has one: the next element overwrites it.
-// Half of 10 M elements with a row, in random order, would mispredict 5 M branches.
+// A pair is written before it is known whether the element has one, and four pairs before it is known how many there
+// are: what is too much is overwritten by the next element, and never lies behind the pairs of the chunk. A branch would
+// often be mispredicted: 20 M pairs of 10 M elements, which have 0 to 10 each, took 91 ms, and 31 without (two threads
+// of an EPYC).
 #pragma once
 #include "core/bulk.cuh"
 #include "core/cpu/schedule.cuh"
@@ -52,42 +54,59 @@ struct SingleRows {
   }
 };
 
-// A chunk of elements whose keys may have several rows.
+// A chunk of elements whose keys may have several rows. A negative code stands for the list behind the others, which is
+// empty, or has the row -1 if all elements are kept.
 template <class Code>
 struct ManyRows {
   static constexpr u64 kAhead = 32;
 
   static u64 count(const RowLists& t, const PairBatch& b, u64 begin, u64 end) {
-    const u32* const offsets = pointer<const u32>(t.offsets);
     const Code* const codes = pointer<const Code>(b.codes);
     u64 pairs = 0;
     for (u64 i = begin; i < end; ++i) {
-      if (i + kAhead < end && codes[i + kAhead] >= 0) prefetch(offsets + codes[i + kAhead]);
-      pairs += codes[i] >= 0 ? offsets[codes[i] + 1] - offsets[codes[i]] : b.keeps_all;
+      if (i + kAhead < end) prefetch(list_of(t, codes[i + kAhead]));
+      pairs += rows_of(t, b, codes[i]);
     }
     return pairs;
   }
 
   template <class Out>
-  static void emit(const RowLists& t, const PairBatch& b, u64 begin, u64 end, u64 to, u64) {
-    const u32* const offsets = pointer<const u32>(t.offsets);
+  static void emit(const RowLists& t, const PairBatch& b, u64 begin, u64 end, u64 to, u64 behind) {
     const Code* const rows = pointer<const Code>(t.rows);
     const Code* const codes = pointer<const Code>(b.codes);
     Out* const left = pointer<Out>(b.out_left);
     Out* const right = pointer<Out>(b.out_right);
     for (u64 i = begin; i < end; ++i) {
-      if (i + 2 * kAhead < end && codes[i + 2 * kAhead] >= 0) prefetch(offsets + codes[i + 2 * kAhead]);
-      if (i + kAhead < end && codes[i + kAhead] >= 0) prefetch(rows + offsets[codes[i + kAhead]]);
-      const Code code = codes[i];
-      if (code < 0) {
-        if (b.keeps_all) left[to] = static_cast<Out>(i), right[to++] = -1;
-        continue;
+      if (i + 2 * kAhead < end) prefetch(list_of(t, codes[i + 2 * kAhead]));
+      if (i + kAhead < end) prefetch(rows + *list_of(t, codes[i + kAhead]));
+      const Code* const from = rows + *list_of(t, codes[i]);
+      const u64 count = rows_of(t, b, codes[i]);
+      u64 written = 0;
+      if (to + kRowsAtOnce <= behind) {
+        for (; written < kRowsAtOnce; ++written) {
+          left[to + written] = static_cast<Out>(i);
+          right[to + written] = static_cast<Out>(from[written]);
+        }
       }
-      for (u32 at = offsets[code]; at < offsets[code + 1]; ++at, ++to) {
-        left[to] = static_cast<Out>(i);
-        right[to] = static_cast<Out>(rows[at]);
+      for (; written < count; ++written) {
+        left[to + written] = static_cast<Out>(i);
+        right[to + written] = static_cast<Out>(from[written]);
       }
+      to += count;
     }
+  }
+
+ private:
+  // Where the list of a code begins; that of the next code is behind it. By the sign and not by a comparison, of which
+  // compilers make a branch.
+  static const u32* list_of(const RowLists& t, Code code) {
+    const u64 list = static_cast<u64>(static_cast<i64>(code)),
+              is_there = ~static_cast<u64>(static_cast<i64>(code) >> 63);
+    return pointer<const u32>(t.offsets) + (t.size + ((list - t.size) & is_there));
+  }
+  static u64 rows_of(const RowLists& t, const PairBatch& b, Code code) {
+    const u32* const list = list_of(t, code);
+    return list[1] - list[0] + (b.keeps_all & (code < 0));
   }
 };
 
