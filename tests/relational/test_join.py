@@ -14,40 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warphash
-from support.relational import KINDS, NAN, NULL, Kind, canonical, fitting, items_of, lists_of
+from support.relational import KINDS, Kind, fitting, items_of, joined, lists_of
 
 few = settings(max_examples=12)
 kinds = pytest.mark.parametrize("kind", KINDS, ids=str)
 HOWS = ("inner", "left", "right", "outer", "semi", "anti")
 PAIRS_OF_TYPES = list(itertools.product(("int8", "int64", "uint64", "float32", "float64", "bool"), repeat=2))
 hows = pytest.mark.parametrize("how", HOWS)
-
-
-def joined(left: list[Any], right: list[Any], how: str, nulls: str) -> tuple[list[int], list[int] | None]:
-    """What a join of two lists answers: every left item is compared with every right one."""
-
-    def keys_of(items: list[Any]) -> list[Any]:
-        return [list(made) if isinstance(made, tuple) else made for made in map(canonical, items)]
-
-    def is_missing(key: Any) -> bool:
-        return key in (NAN, NULL)
-
-    ours, others = keys_of(left), keys_of(right)
-    pairs = [
-        (i, j)
-        for (i, key), (j, other) in itertools.product(enumerate(ours), enumerate(others))
-        if key == other and (nulls == "equal" or not is_missing(key))
-    ]
-    lonely = [i for i in range(len(left)) if i not in {i for i, _ in pairs}]
-    if how in ("semi", "anti"):
-        return (lonely if how == "anti" else sorted({i for i, _ in pairs})), None
-    if how in ("left", "outer"):
-        pairs = sorted([*pairs, *((i, -1) for i in lonely)])
-    if how in ("right", "outer"):
-        pairs += [(-1, j) for j in range(len(right)) if j not in {j for _, j in pairs}]
-    if how == "right":
-        pairs.sort(key=lambda pair: pair[1])
-    return [i for i, _ in pairs], [j for _, j in pairs]
 
 
 def rows_of(made: Any) -> list[int]:

@@ -21,7 +21,7 @@ import warphash
 from support.elsewhere import ELSEWHERE, Elsewhere, bare, there
 from support.engines import missing
 from support.refusals import refusing
-from support.relational import FLOATS, INTEGERS, Oracle, canonical, fitting, in_order, is_among, shown
+from support.relational import FLOATS, INTEGERS, Oracle, canonical, fitting, in_order, is_among, joined, shown
 from warphash.arrays import view
 from warphash.arrays.adapters.numpy import NUMPY
 from warphash.arrays.library import ArrayView
@@ -337,6 +337,48 @@ def test_index(make: Any, dtype: str) -> None:
     check()
 
 
+HOWS = ("inner", "left", "right", "outer", "semi", "anti")
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "int64", "uint64", "float32", "float64"])
+def test_joins(make: Any, dtype: str) -> None:
+    some = st.lists(st.sampled_from(TYPES[dtype]), max_size=8)
+
+    @few
+    @given(some, some, st.sampled_from(["unequal", "equal"]), st.sampled_from([None, "int32"]))
+    def check(items: list[Any], others: list[Any], nulls: Any, index_dtype: Any) -> None:
+        left, right = make(items, dtype), make(others, dtype)
+        columns = (left, left), (right, right)
+        for how in HOWS:
+            expected = joined(items, others, how, nulls)
+            options: Any = {"nulls": nulls, "index_dtype": index_dtype}
+            calls = [warphash.join(*sides, how, **options) for sides in ((left, right), columns)]  # type: ignore[arg-type]
+            if nulls == "equal":
+                calls.append(warphash.Index(right).join(left, how, index_dtype=index_dtype))  # type: ignore[arg-type]
+            for made in calls:
+                rows = [part for part in made if part is not None]
+                assert all(type(part) is type(left) for part in rows)
+                assert {np.asarray(part).dtype for part in rows} == {np.dtype(index_dtype or "int64")}
+                assert [items_of(part) for part in rows] == [part for part in expected if part is not None]
+
+    check()
+
+
+@pytest.mark.parametrize("keys", [40, 4000])
+def test_joins_of_many_rows(make: Any, keys: int) -> None:
+    generator = np.random.default_rng(9)
+    ours, others = (generator.integers(0, keys, 900) * 2**33 for _ in range(2))
+    others[:200], ours[5] = ours[5], 7  # one heavy key
+    for how in HOWS:
+        made = warphash.join(make(ours, "i8"), make(others, "i8"), how)  # type: ignore[arg-type]
+        expected = warphash.join(ours, others, how)  # type: ignore[arg-type]
+        assert [items_of(part) for part in made if part is not None] == [
+            part.tolist() for part in expected if part is not None
+        ]
+    with pytest.raises(warphash.ParameterError, match="row 1 repeats the key of row 0"):
+        warphash.join(make(ours, "i8"), make(others, "i8"), validate="m:1")
+
+
 def test_shapes_of_an_index(make: Any) -> None:
     index = warphash.Index(make([[30, 10], [20, 7]], "i4"))
     assert len(index) == 4 and "4 keys" in repr(index)
@@ -418,6 +460,8 @@ REFUSED = {
     "setxor1d": lambda array: warphash.setxor1d(array, array[:3]),
     "get_indexer_non_unique": lambda array: warphash.Index(array).get_indexer_non_unique(array[:4])[0],
     "contains": lambda array: warphash.Index(array).contains(array[:4]),
+    "join": lambda array: warphash.join(array, array[:3], "outer", nulls="equal")[1],
+    "join of an Index": lambda array: warphash.Index(array).join(array[:4], "right")[0],
 }
 
 
@@ -451,6 +495,10 @@ def test_several_devices(make: Any) -> None:
         lambda: warphash.Index(host).get_indexer(array),
         lambda: warphash.isin((array, array), (host, host)),
         lambda: warphash.Index((array, array)).contains((host, host)),
+        lambda: warphash.join(host, array),
+        lambda: warphash.join(array, host, "anti"),
+        lambda: warphash.join((array, array), (host, host), "outer"),
+        lambda: warphash.Index(array).join(host, "semi"),
         lambda: warphash.union1d((host, host), (array, array)),
     ):
         with pytest.raises(warphash.DeviceError, match=r"host.*copy"):
@@ -472,6 +520,9 @@ def test_two_libraries_on_one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
             warphash.union1d(first, second)
         with pytest.raises(warphash.DeviceError, match="one library"):
             warphash.Index(first).get_indexer_non_unique(second)
+        for left, right in ((first, second), (second, first), ((first, first), (second[[0, 0, 1]],) * 2)):
+            with pytest.raises(warphash.DeviceError, match="one library"):
+                warphash.join(left, right)
 
 
 def test_what_is_refused(make: Any) -> None:

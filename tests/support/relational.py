@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ __all__ = [
     "in_order",
     "is_among",
     "items_of",
+    "joined",
     "lists_of",
     "shown",
 ]
@@ -223,6 +225,33 @@ def is_among(item: Any, others: list[Any], equal_nan: bool, equal_nulls: bool) -
         and not (made == NULL and not equal_nulls)
         and made in map(canonical, others)
     )
+
+
+def joined(left: list[Any], right: list[Any], how: str, nulls: str) -> tuple[list[int], list[int] | None]:
+    """What a join of two lists answers: every left item is compared with every right one."""
+
+    def keys_of(items: list[Any]) -> list[Any]:
+        return [list(made) if isinstance(made, tuple) else made for made in map(canonical, items)]
+
+    def is_missing(key: Any) -> bool:
+        return key in (NAN, NULL)
+
+    ours, others = keys_of(left), keys_of(right)
+    pairs = [
+        (i, j)
+        for (i, key), (j, other) in itertools.product(enumerate(ours), enumerate(others))
+        if key == other and (nulls == "equal" or not is_missing(key))
+    ]
+    lonely = [i for i in range(len(left)) if i not in {i for i, _ in pairs}]
+    if how in ("semi", "anti"):
+        return (lonely if how == "anti" else sorted({i for i, _ in pairs})), None
+    if how in ("left", "outer"):
+        pairs = sorted([*pairs, *((i, -1) for i in lonely)])
+    if how in ("right", "outer"):
+        pairs += [(-1, j) for j in range(len(right)) if j not in {j for _, j in pairs}]
+    if how == "right":
+        pairs.sort(key=lambda pair: pair[1])
+    return [i for i, _ in pairs], [j for _, j in pairs]
 
 
 class Oracle:
