@@ -209,10 +209,25 @@ def test_more_pairs_than_memory_has_room_for() -> None:
     assert free.tolist() == list(range(50_000))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("warphash.relational.pairs.available_bytes", lambda: 2**30)
-        with pytest.raises(MemoryError, match=r"2,500,000,000 pairs, which take 40,000,000,000 bytes"):
+        with pytest.raises(MemoryError, match=r"2,500,000,000 pairs, for which it takes 40,000,000,000 bytes"):
             warphash.join(same, same)
-        with pytest.raises(MemoryError, match=r"2,500,000,000 pairs, which take 20,000,000,000 bytes"):
+        with pytest.raises(MemoryError, match=r"2,500,000,000 pairs, for which it takes 20,000,000,000 bytes"):
             warphash.join(same, same, index_dtype="int32")
+
+
+@pytest.mark.parametrize(("how", "steps"), [("inner", 1), ("left", 1), ("outer", 2), ("right", 3)])
+def test_each_step_asks_for_room(how: Any, steps: int) -> None:
+    """A step is refused before it takes memory, whatever the steps before it have taken."""
+    same = np.zeros(3_000, np.int32)
+    for asked in range(1, steps + 2):
+        free = iter([2**40] * (asked - 1) + [2**20] * steps)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("warphash.relational.pairs.available_bytes", lambda free=free: next(free))
+            if asked > steps:
+                assert len(warphash.join(same, same, how).left) == 9_000_000
+            else:
+                with pytest.raises(MemoryError, match=r"9,000,000 pairs, .* 1,048,576 are available"):
+                    warphash.join(same, same, how)
 
 
 def test_pairs_of_one_heavy_key() -> None:

@@ -15,11 +15,15 @@ from .elements import Elements, KeptElements
 from .items import Missing
 from .known import Known, known_if_unique, known_of
 from .numbered import INT64, Asked, Indices, narrowest_index_type
+from .pairs import check_room
 
 __all__ = ["HOWS", "How", "JoinIndices", "KeyRows", "Order", "checked_how", "some_rows"]
 
 How = Literal["inner", "left", "right", "outer", "semi", "anti"]
 Order = Literal["left", "any"]
+
+_ORDER_BYTES = 16
+"""Of a pair, to sort it: its place in the order, its row as a word, and as a digit of the sort."""
 
 HOWS = ("inner", "left", "right", "outer", "semi", "anti")
 
@@ -112,9 +116,11 @@ class KeyRows:
         left, right = self.partners(elements, codes, dtype, keeps_all=how in ("left", "outer"))
         if how in ("right", "outer"):
             alone = elements.in_type(self._unfound(elements, codes), dtype)
+            _check_step(elements, len(left) + len(alone), 2 * dtype.itemsize)
             left = elements.xp.concatenate((left, alone * 0 - 1))
             right = elements.xp.concatenate((right, alone))
         if how == "right" and order == "left":
+            _check_step(elements, len(right), 2 * dtype.itemsize + _ORDER_BYTES)
             by_right = elements.argsort(right)
             left, right = left[by_right], right[by_right]
         return JoinIndices(elements.apart(left), elements.apart(right))
@@ -131,6 +137,12 @@ class KeyRows:
             raise DeviceError(
                 f"expected keys of one library, got some of {names}: convert them, as by torch.from_dlpack(q)"
             )
+
+
+def _check_step(elements: Elements, pairs: int, pair_bytes: int) -> None:
+    """As `pairs.check_room`, if the elements are in host memory. A GPU refuses what it has no memory for."""
+    if elements.xp is np:
+        check_room(pairs, pair_bytes)
 
 
 def some_rows(elements: Elements, found: Any, how: How, dtype: np.dtype[Any]) -> JoinIndices:

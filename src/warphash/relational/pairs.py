@@ -16,7 +16,7 @@ from ..storage.groups.members import mark_codes
 from ..storage.joins.pairs import Pairs as PairsOnCpu
 from .numbered import Indices, Numbers, stable_order
 
-__all__ = ["Pairs", "RowLists", "pairs_of", "row_lists_of", "seen_codes"]
+__all__ = ["Pairs", "RowLists", "check_room", "pairs_of", "row_lists_of", "seen_codes"]
 
 _FEWEST_CHECKED = 1 << 26
 """Bytes of pairs that are compared with the free memory: for fewer, asking takes as long as writing them."""
@@ -82,7 +82,7 @@ def pairs_of(codes: Indices, lists: RowLists | None, dtype: np.dtype[Any], *, ke
     if lists is not None:
         held.offsets, held.size, held.rows = address_of(lists.offsets), len(lists.offsets) - 2, address_of(lists.rows)
     pairs = PairsOnCpu(engine_for("cpu"), held, address_of(codes), len(codes), keeps_all=keeps_all)
-    _check_room(pairs.total, 2 * dtype.itemsize * pairs.total)
+    check_room(pairs.total, 2 * dtype.itemsize)
     left, right = np.empty(pairs.total, dtype), np.empty(pairs.total, dtype)
     pairs.write(address_of(left), address_of(right), dtype.itemsize)
     return Pairs(left, right)
@@ -95,11 +95,12 @@ def seen_codes(codes: Indices, size: int) -> npt.NDArray[np.bool_]:
     return flags
 
 
-def _check_room(pairs: int, nbytes: int) -> None:
-    """Raise `MemoryError` if so many pairs surely do not fit."""
+def check_room(pairs: int, pair_bytes: int) -> None:
+    """Raise `MemoryError` if there is surely no room for a step that takes so many bytes of memory for each pair."""
+    nbytes = pairs * pair_bytes
     free = available_bytes() if nbytes >= _FEWEST_CHECKED else None
     if free is not None and nbytes > free:
         raise MemoryError(
-            f"the join makes {pairs:,} pairs, which take {nbytes:,} bytes, and {free:,} are available: join fewer rows "
-            "at a time, or ask for how='semi'"
+            f"the join makes {pairs:,} pairs, for which it takes {nbytes:,} bytes, and {free:,} are available: join "
+            "fewer rows at a time, or ask for how='semi'"
         )
