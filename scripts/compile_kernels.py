@@ -73,6 +73,7 @@ def specs() -> Iterator[KernelSpec]:
     yield source.SKETCH
     yield source.GROUPS
     yield source.VALUE_LISTS
+    yield source.JOINS
     yield CEILING
     yield LOOKUPS
     yield source.SLABS

@@ -16,9 +16,12 @@ from ..arrays.batch import library_of_rows
 from ..arrays.cast import cast
 from ..arrays.library import ArrayView
 from ..errors import DeviceError, DtypeError
+from ..runtime.abi import ROWS_AT_ONCE
+from ..runtime.abi import RowLists as ListsOnGpu
 from ..runtime.devices import engine_for
 from ..runtime.engine import Buffer
 from ..storage.groups.numbering import number
+from ..storage.joins.device_pairs import DevicePairs
 from .axes import checked_axis
 from .items import Items, Missing
 from .numbered import FIRSTS, Asked, Numbers
@@ -262,37 +265,33 @@ class DeviceElements:
         return made
 
     def row_lists(self, numbers: Numbers) -> RowLists:
-        """As `Elements.row_lists`."""
-        offsets = self.xp.concatenate((self.ranks(1), numbers.count_of_each.cumsum(0)))
-        return RowLists(offsets, self.argsort(numbers.code_of_each))
+        """As `Elements.row_lists`: `abi.RowLists` says what is behind the offsets and the rows."""
+        ends, rows = numbers.count_of_each.cumsum(0), self.argsort(numbers.code_of_each)
+        offsets = self.xp.concatenate((self.ranks(1), ends, ends[-1:]))
+        behind = self.ranks(ROWS_AT_ONCE) * 0 - 1
+        return RowLists(self.in_type(offsets, _INT32), self.xp.concatenate((rows, behind)))
 
     def pairs(self, codes: Any, lists: RowLists | None, dtype: np.dtype[Any], *, keeps_all: bool) -> Pairs:
         """As `Elements.pairs`."""
-        is_missing = codes < 0
-        if lists is None:
-            left = self.ranks(len(codes)) if keeps_all else self.places_of(~is_missing)
-            right = codes if keeps_all else codes[left]
-        else:
-            begins = lists.offsets[codes]
-            counts = self.xp.where(is_missing, int(keeps_all), lists.offsets[codes + 1] - begins)
-            left = self._owners(counts)
-            within = (begins + counts - counts.cumsum(0))[left] + self.ranks(len(left))
-            is_absent = is_missing[left]
-            right = self.xp.where(is_absent, -1, lists.rows[self.xp.where(is_absent, 0, within)])
-        return Pairs(self.in_type(left, dtype), self.in_type(right, dtype))
+        if lists is None and keeps_all:
+            return Pairs(self.in_type(self.ranks(len(codes)), dtype), self.in_type(codes, dtype))
+        seen = self._library.see(codes)
+        held, offsets, rows = ListsOnGpu(row_bytes=_INT64.itemsize), None, None
+        if lists is not None:
+            offsets, rows = self._library.see(lists.offsets), self._library.see(lists.rows)
+            held.offsets, held.size, held.rows = offsets.ptr, len(lists.offsets) - 2, rows.ptr
+        engine, stream = engine_for(self.device), self._seen.stream
+        made = DevicePairs(engine, held, seen.ptr, len(codes), keeps_all=keeps_all, stream=stream)
+        left, right = self._empty(made.total, dtype), self._empty(made.total, dtype)
+        made.write(left.ptr, right.ptr, dtype.itemsize)
+        del offsets, rows  # not before the launches
+        return Pairs(left.owner, right.owner)
 
     def seen(self, codes: Any, size: int) -> Any:
         """As `Elements.seen`."""
         found = self.ranks(size + 1) < 0
         found[codes] = True  # that of -1 is the last one
         return found[:-1]
-
-    def _owners(self, counts: Any) -> Any:
-        """0 as often as the first of some counts says, then 1 as often as the second says, and so on."""
-        if self._library.kind == "torch":
-            return self.xp.repeat_interleave(counts)
-        behind = counts.cumsum(0)  # CuPy takes repeats of the host alone
-        return self.xp.searchsorted(behind, self.ranks(int(behind[-1]) if len(behind) else 0), side="right")
 
     def lasts(self, numbers: Numbers) -> Any:
         """As `Elements.lasts`. The positions of each element lie together in the order of the codes."""

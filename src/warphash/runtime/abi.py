@@ -360,6 +360,12 @@ class PairBatch(Launch):
     _fields_ = _words("codes keeps_all length sums out_left out_right out_bytes")
 
 
+class TilePairBatch(PairBatch):
+    """The same on a GPU, whose codes have 8 bytes: each pair has a place (core/gpu/owners.cuh)."""
+
+    _fields_ = _words("counts starts elements firsts")
+
+
 # ---- quotient/abi.cuh
 class QuotientTable(Table):
     """A quotient table: how its buckets form ranges, and what a batch keeps of each range.

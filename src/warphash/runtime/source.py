@@ -77,8 +77,8 @@ GROUPS = KernelSpec("groups", 0, 0, 0, header="groups/gpu/entries.cuh")
 VALUE_LISTS = KernelSpec("value_lists", 0, 0, 0, header="groups/gpu/list_entries.cuh")
 """The lists of values of keys that repeat, and the order of a batch by the numbers of its keys."""
 
-JOINS = KernelSpec("joins", 0, 0, 0, header="joins/cpu/pairs.cuh")
-"""The pairs of a join; for a CPU alone."""
+JOINS = KernelSpec("joins", 0, 0, 0, header="joins/gpu/pairs.cuh")
+"""The pairs of a join."""
 
 
 @cache

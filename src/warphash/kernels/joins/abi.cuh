@@ -26,4 +26,12 @@ struct PairBatch : Launch {
   u64 out_bytes;  // of such an integer: 4 or 8
 };
 
+// The same on a GPU, whose codes have 8 bytes: each pair has a place (core/gpu/owners.cuh).
+struct TilePairBatch : PairBatch {
+  u64 counts;    // count_pairs: u32 per element: its pairs
+  u64 starts;    // u64 per element, and one more: the pairs of the elements before
+  u64 elements;  // tiles, emit_pairs: how many elements there are
+  u64 firsts;    // u64 per tile of 32 pairs: the element that its first pair belongs to
+};
+
 }  // namespace warphash

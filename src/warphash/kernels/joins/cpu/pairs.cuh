@@ -21,7 +21,7 @@
 #pragma once
 #include "core/bulk.cuh"
 #include "core/cpu/schedule.cuh"
-#include "joins/abi.cuh"
+#include "joins/lists.cuh"
 
 namespace warphash {
 
@@ -54,8 +54,7 @@ struct SingleRows {
   }
 };
 
-// A chunk of elements whose keys may have several rows. A negative code stands for the list behind the others, which is
-// empty, or has the row -1 if all elements are kept.
+// A chunk of elements whose keys may have several rows.
 template <class Code>
 struct ManyRows {
   static constexpr u64 kAhead = 32;
@@ -65,7 +64,7 @@ struct ManyRows {
     u64 pairs = 0;
     for (u64 i = begin; i < end; ++i) {
       if (i + kAhead < end) prefetch(list_of(t, codes[i + kAhead]));
-      pairs += rows_of(t, b, codes[i]);
+      pairs += pairs_of(t, b, codes[i]);
     }
     return pairs;
   }
@@ -80,7 +79,7 @@ struct ManyRows {
       if (i + 2 * kAhead < end) prefetch(list_of(t, codes[i + 2 * kAhead]));
       if (i + kAhead < end) prefetch(rows + *list_of(t, codes[i + kAhead]));
       const Code* const from = rows + *list_of(t, codes[i]);
-      const u64 count = rows_of(t, b, codes[i]);
+      const u64 count = pairs_of(t, b, codes[i]);
       u64 written = 0;
       if (to + kRowsAtOnce <= behind) {
         for (; written < kRowsAtOnce; ++written) {
@@ -94,19 +93,6 @@ struct ManyRows {
       }
       to += count;
     }
-  }
-
- private:
-  // Where the list of a code begins; that of the next code is behind it. By the sign and not by a comparison, of which
-  // compilers make a branch.
-  static const u32* list_of(const RowLists& t, Code code) {
-    const u64 list = static_cast<u64>(static_cast<i64>(code)),
-              is_there = ~static_cast<u64>(static_cast<i64>(code) >> 63);
-    return pointer<const u32>(t.offsets) + (t.size + ((list - t.size) & is_there));
-  }
-  static u64 rows_of(const RowLists& t, const PairBatch& b, Code code) {
-    const u32* const list = list_of(t, code);
-    return list[1] - list[0] + (b.keeps_all & (code < 0));
   }
 };
 

@@ -1,0 +1,64 @@
+// The pairs of a join on a GPU: a lane writes one pair, however many rows a key has.
+//
+//   count_pairs  each element -> how many pairs it has
+//   tiles        tiles of 32 pairs -> the element that the first pair of each belongs to
+//   emit_pairs   each pair -> its element, and the row
+//
+// Layout. The pairs of element i have the places from starts[i] on (core/gpu/owners.cuh). The k-th of them has the k-th
+// row of the key (joins/lists.cuh), or the code itself if no key has several rows.
+//
+// Protocol. The host sums up the counts, takes as much memory as there are pairs, and launches the other two. They read
+// what earlier launches wrote, and write places of their own. Nothing is atomic.
+#pragma once
+#include "core/gpu/owners.cuh"
+#include "core/straight.cuh"
+#include "joins/lists.cuh"
+
+namespace warphash {
+
+struct CountPairs : Straight<RowLists, TilePairBatch> {
+  WARPHASH_FN static bool start(const RowLists& t, const TilePairBatch& b, u64 i, State&) {
+    const i64 code = reinterpret_cast<const i64*>(b.codes)[i];
+    const u64 pairs = t.offsets ? pairs_of(t, b, code) : b.keeps_all | (code >= 0);
+    reinterpret_cast<u32*>(b.counts)[i] = static_cast<u32>(pairs);
+    return false;
+  }
+};
+
+struct FirstsOfTiles : Straight<RowLists, TilePairBatch> {
+  WARPHASH_FN static bool start(const RowLists&, const TilePairBatch& b, u64 tile, State&) {
+    const u64* const starts = reinterpret_cast<const u64*>(b.starts);
+    reinterpret_cast<u64*>(b.firsts)[tile] = owner_among(starts, 0, b.elements, tile * kOwnerTile);
+    return false;
+  }
+};
+
+template <class Out>
+struct EmitPairs {
+  using Table = RowLists;
+  using Batch = TilePairBatch;
+  static constexpr bool kWalks = true;
+  static constexpr u32 kThreads = 128;
+
+  WARPHASH_FN static void run(const RowLists& t, const TilePairBatch& b) {
+    const Owners owners = {reinterpret_cast<const u64*>(b.starts), b.elements, reinterpret_cast<const u64*>(b.firsts),
+                           b.n};
+    for (u64 place = thread_in_grid(); place - lane() < b.n; place += threads_in_grid()) {
+      const Owner owner = owner_of(owners, place);
+      if (place >= b.n) continue;
+      const i64 code = reinterpret_cast<const i64*>(b.codes)[owner.element];
+      const i64* const rows = reinterpret_cast<const i64*>(t.rows);
+      reinterpret_cast<Out*>(b.out_left)[place] = static_cast<Out>(owner.element);
+      reinterpret_cast<Out*>(b.out_right)[place] =
+          static_cast<Out>(t.offsets ? rows[*list_of(t, code) + (place - owner.begin)] : code);
+    }
+  }
+};
+
+}  // namespace warphash
+
+#define WARPHASH_PLAIN_ENTRIES                                    \
+  WARPHASH_ENTRY(count_pairs, warphash::CountPairs)               \
+  WARPHASH_ENTRY(tiles, warphash::FirstsOfTiles)                  \
+  WARPHASH_ENTRY(emit_pairs4, warphash::EmitPairs<warphash::i32>) \
+  WARPHASH_ENTRY(emit_pairs8, warphash::EmitPairs<warphash::i64>)
