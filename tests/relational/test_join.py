@@ -66,6 +66,7 @@ def test_every_join_of_an_index(kind: Kind, data: st.DataObject) -> None:
 @few
 @given(st.data())
 @pytest.mark.parametrize("dtypes", PAIRS_OF_TYPES, ids=str)
+@pytest.mark.filterwarnings("ignore:invalid value")  # of `fitting`
 def test_numbers_of_two_types(dtypes: tuple[str, str], data: Any) -> None:
     sides = [data.draw(st.lists(st.sampled_from(fitting(dtype)), max_size=8)) for dtype in dtypes]
     left, right = (np.array(side, dtype) for side, dtype in zip(sides, dtypes, strict=True))
