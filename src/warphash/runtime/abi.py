@@ -207,6 +207,10 @@ class LookupPartitionBatch(PartitionBatch):
     _fields_ = _words("places runs flags out_flags out_rows")
 
 
+OWNER_TILE = 32
+"""Places that a warp finds the elements of together, one a lane (core/gpu/owners.cuh)."""
+
+
 # ---- groups/abi.cuh
 class FirstsTable(ctypes.Structure):
     """Where an element looks for the first element of its key."""
@@ -316,10 +320,6 @@ class ListBatch(Launch):
 
 SEGMENT_BITS = 31
 """Of the number of a segment."""
-
-
-EMIT_TILE = 32
-"""Values that a warp of a GPU emits together, one a lane."""
 
 
 class OrderBatch(Launch):

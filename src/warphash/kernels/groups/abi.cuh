@@ -168,14 +168,11 @@ struct ListBatch : Launch {
   u64 groups;         // link: how many groups there are then; name_new, count_up: the first number
   u64 new_numbers;    // name_new: u32 per new group: its number
   u64 begins;         // count, emit: u64 per element: the address of its first value, or its list; 0: not asked for
-  u64 tile_elements;  // tiles, emit: u64 per tile of kEmitTile values: the element that its first value belongs to
+  u64 tile_elements;  // tiles, emit: u64 per tile of kOwnerTile values: the element of its first value
 };
 
 // Of the number of a segment.
 constexpr int kSegmentBits = 31;
-
-// Values that a warp of a GPU emits together, one a lane.
-constexpr int kEmitTile = 32;
 
 // What the lists hold. Kernels keep these counts, so that an interrupted host cannot lose them.
 struct ListTotals {

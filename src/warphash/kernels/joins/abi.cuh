@@ -31,7 +31,7 @@ struct TilePairBatch : PairBatch {
   u64 counts;    // count_pairs: u32 per element: its pairs
   u64 starts;    // u64 per element, and one more: the pairs of the elements before
   u64 elements;  // tiles, emit_pairs: how many elements there are
-  u64 firsts;    // u64 per tile of 32 pairs: the element that its first pair belongs to
+  u64 firsts;    // u64 per tile of kOwnerTile pairs: the element of its first pair
 };
 
 }  // namespace warphash

@@ -34,7 +34,7 @@ import numpy as np
 
 from ...designs.base import Design
 from ...errors import TableFull, UnsupportedVerb
-from ...runtime.abi import EMIT_TILE, Flag, ListBatch, Op
+from ...runtime.abi import OWNER_TILE, Flag, ListBatch, Op
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import VALUE_LISTS
 from ..batch import Batch, MixedBatch
@@ -240,7 +240,7 @@ class GroupedRows:
             batch.n = batch.elements
             self._launch("emit_keys", batch, stream)
         elif total:
-            tiles = -(-total // EMIT_TILE)
+            tiles = -(-total // OWNER_TILE)
             firsts = self.engine.allocate(8 * tiles, stream)
             batch.n, batch.tile_elements = tiles, firsts.ptr
             self._launch("tiles", batch, stream)

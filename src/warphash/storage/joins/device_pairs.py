@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...runtime.abi import RowLists, TilePairBatch
+from ...runtime.abi import OWNER_TILE, RowLists, TilePairBatch
 from ...runtime.engine import Engine
 from ...runtime.source import JOINS
 from ..selection import offsets_of_counts
 
 __all__ = ["DevicePairs"]
-
-_TILE = 32
-"""Pairs that a warp writes (``kOwnerTile``)."""
 
 
 class DevicePairs:
@@ -54,7 +51,7 @@ class DevicePairs:
     def write(self, left: int, right: int, out_bytes: int) -> None:
         """Write the pairs to arrays of integers of 4 or 8 bytes, whose addresses are given. Waits."""
         batch, run, total = self._batch, self._program.run, self.total
-        tiles = -(-total // _TILE)
+        tiles = -(-total // OWNER_TILE)
         firsts = self._engine.allocate(max(1, 8 * tiles), self._stream)
         batch.firsts, batch.out_left, batch.out_right = firsts.ptr, left, right
         if total:

@@ -27,8 +27,7 @@ struct CountPairs : Straight<RowLists, TilePairBatch> {
 
 struct FirstsOfTiles : Straight<RowLists, TilePairBatch> {
   WARPHASH_FN static bool start(const RowLists&, const TilePairBatch& b, u64 tile, State&) {
-    const u64* const starts = reinterpret_cast<const u64*>(b.starts);
-    reinterpret_cast<u64*>(b.firsts)[tile] = owner_among(starts, 0, b.elements, tile * kOwnerTile);
+    note_owner_of_tile(b.starts, b.elements, b.firsts, tile);
     return false;
   }
 };
@@ -41,8 +40,7 @@ struct EmitPairs {
   static constexpr u32 kThreads = 128;
 
   WARPHASH_FN static void run(const RowLists& t, const TilePairBatch& b) {
-    const Owners owners = {reinterpret_cast<const u64*>(b.starts), b.elements, reinterpret_cast<const u64*>(b.firsts),
-                           b.n};
+    const Owners owners(b.starts, b.elements, b.firsts, b.n);
     for (u64 place = thread_in_grid(); place - lane() < b.n; place += threads_in_grid()) {
       const Owner owner = owner_of(owners, place);
       if (place >= b.n) continue;
