@@ -22,6 +22,7 @@ PLAIN_HEADERS = {
     "slabs": "chains/slabs.cuh",
     "strings": "strings/cpu/strings.cuh",
     "groups": "groups/cpu/entries.cuh",
+    "group_records": "group_records/cpu/entries.cuh",
     "value_lists": "groups/cpu/list_entries.cuh",
     "joins": "joins/cpu/pairs.cuh",
 }

@@ -25,12 +25,14 @@ FAMILIES = (
     "strings",
     "groups",
     "joins",
+    "group_records",
 )
 MAY_INCLUDE = {
     "platform": {"platform"},
     "core": {"core", "platform"},
     **{family: {family, "core", "platform"} for family in FAMILIES},
     "groups": {"groups", "rows", "core", "platform"},  # rows of any width are compared as everywhere
+    "group_records": {"group_records", "groups", "core", "platform"},  # keys are numbered as everywhere
     "designs": {"designs", "core", "platform", *FAMILIES},
 }
 """The folders whose headers a folder's headers may include."""

@@ -364,6 +364,58 @@ class TilePairBatch(PairBatch):
     """The same on a GPU, whose codes have 8 bytes: each pair has a place (core/gpu/owners.cuh)."""
 
     _fields_ = _words("counts starts elements firsts")
+# ---- group_records/abi.cuh
+class ValueType(IntEnum):
+    """The type of a value."""
+
+    INT8 = 0
+    INT16 = 1
+    INT32 = 2
+    INT64 = 3
+    UINT8 = 4
+    UINT16 = 5
+    UINT32 = 6
+    UINT64 = 7
+    FLOAT32 = 8
+    FLOAT64 = 9
+
+
+class Accumulation(IntEnum):
+    """What a group keeps of its values.
+
+    Integers have 64 bits, and floating-point numbers are float64.
+    """
+
+    COUNT = 0
+    SUM = 1
+    FLOAT_SUM = 2
+    PRODUCT = 3
+    FLOAT_PRODUCT = 4
+    MIN = 5
+    MAX = 6
+    TRUE = 7
+    SQUARES = 8
+
+
+class ValueColumn(ctypes.Structure):
+    """A column of values."""
+
+    _fields_ = _words("values type valid brought brought_valid")
+
+
+class Accumulator(ctypes.Structure):
+    """A word of each record."""
+
+    _fields_ = _words("operation column is_count centers out")
+
+
+class RecordBatch(PartBatch):
+    """Elements whose values go to the records of their keys.
+
+    A record has a word of 64 bits for each accumulator.
+    """
+
+    _fields_ = _words("columns accumulators width cells room stretch_length stretches stretch_sizes is_first")
 
 
 # ---- quotient/abi.cuh

@@ -11,11 +11,15 @@ from typing import Any, NamedTuple
 
 from ...runtime.abi import NumberBatch
 from ...runtime.engine import Buffer, Engine
-from . import row_numbers, word_numbers
+from . import row_numbers, word_numbers, word_records
+from .records import Record, accumulated
 from .word_numbers import GroupRows
 from .words import LONGEST_WORD
 
-__all__ = ["Numbered", "number"]
+__all__ = ["Numbered", "Recorded", "number", "record"]
+
+_NUMBER_BYTES = 4
+
 
 
 class Numbered(NamedTuple):
@@ -90,3 +94,45 @@ def number(
         return Numbered(row_numbers.number(engine, batch, stream), firsts, counted)
     size, group_rows = word_numbers.number(engine, batch)
     return Numbered(size, firsts, counted, group_rows if grouped else None)
+
+
+class Recorded(NamedTuple):
+    """The distinct keys of a batch, by their numbers, and what their groups keep.
+
+    Attributes
+    ----------
+    size, firsts
+        As of `Numbered`.
+    words
+        For each word of the record, 64 bits for each key.
+    """
+
+    size: int
+    firsts: Buffer
+    words: tuple[Buffer, ...]
+
+
+def record(engine: Engine, keys: int, width: int, n: int, kept: Record) -> Recorded:
+    """Number the distinct keys of a batch, and accumulate the values of each.
+
+    Parameters
+    ----------
+    engine
+        Of the CPU.
+    keys, width, n
+        As of `number`; at least one row.
+
+    Raises
+    ------
+    MemoryError
+        If there is no memory to work in.
+    """
+    if width <= LONGEST_WORD:
+        firsts = engine.allocate(4 * n)
+        batch = NumberBatch(n=n, keys=keys, key_bytes=width, firsts=firsts.ptr)
+        if made := word_records.record(engine, batch, kept):
+            return Recorded(made.size, firsts, made.words)
+    numbers = engine.allocate(_NUMBER_BYTES * n)
+    numbered = number(engine, keys, width, n, numbers=numbers.ptr, number_bytes=_NUMBER_BYTES)
+    words = accumulated(engine, numbers.ptr, _NUMBER_BYTES, (n, numbered.size), kept)
+    return Recorded(numbered.size, numbered.firsts, words)

@@ -25,7 +25,9 @@ __all__ = [
     "expected_in_part",
     "may_be_marks",
     "may_be_places",
+    "room_of",
     "sampled_words",
+    "stretches_of",
     "way_of",
 ]
 
@@ -55,6 +57,16 @@ _MARKS_OF_ELEMENT = 8
 
 _WORDS_OF_MERGED = 4
 """Words for each key that one thread merges."""
+
+_FEWEST_IN_STRETCH = 1 << 20
+_MOST_STRETCHES = 64
+_MOST_MERGED = 1 << 18
+"""Groups whose records are merged, at most: those of a stretch take at most 2 MB a word."""
+
+_ELEMENTS_OF_MERGED = 16
+"""Elements for each group whose records are merged."""
+
+_FEWEST_RECORDS = 1 << 10
 
 
 class Way(NamedTuple):
@@ -107,6 +119,21 @@ def way_of(n: int, distinct: int, span: int | None, threads: int) -> Way:
         return Way(1)
     bits = math.ceil(math.log2(max(2, distinct * _KEY_BYTES / _PART_BYTES)))
     return Way(chunks, min(MOST_PART_BITS, max(bits, (chunks - 1).bit_length() + 2)))
+
+
+def stretches_of(n: int, groups: int) -> int:
+    """In how many stretches floating-point numbers of ``n`` elements are added; the sums of stretches are added then.
+
+    A power of two, and 1 for many groups. Threads and estimates have no part in this, so that sums do not depend on them.
+    """
+    if groups > _MOST_MERGED or groups * _ELEMENTS_OF_MERGED > n:
+        return 1
+    return min(_MOST_STRETCHES, 1 << max(1, n // _FEWEST_IN_STRETCH).bit_length() - 1)
+
+
+def room_of(n: int, expected: int) -> int:
+    """For how many keys a stretch of ``n`` elements has records, if so many are expected."""
+    return min(n, 2 * expected + _FEWEST_RECORDS)
 
 
 def may_be_places(n: int, span: int) -> bool:
