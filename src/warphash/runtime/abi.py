@@ -415,7 +415,9 @@ class RecordBatch(PartBatch):
     A record has a word of 64 bits for each accumulator.
     """
 
-    _fields_ = _words("columns accumulators width cells room stretch_length stretches stretch_sizes is_first")
+    _fields_ = _words(
+        "columns accumulators width cells room stretch_length stretches stretch_sizes records_of filled is_first"
+    )
 
 
 # ---- quotient/abi.cuh

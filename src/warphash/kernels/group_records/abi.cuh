@@ -38,6 +38,8 @@ struct RecordBatch : PartBatch {
   u64 stretch_length;  // elements of a stretch, but for the last
   u64 stretches;       // how many there are
   u64 stretch_sizes;   // u32 per stretch: the records in use; 0: `room`, less the one of dropped elements
+  u64 records_of;      // u32 per part: where its records begin in `cells`
+  u64 filled;          // u64: how many records of parts there are
   u64 is_first;        // record_parts: u32 per 32 elements, and one more per part, 0 at first: a bit for each first element
 };
 

@@ -97,7 +97,7 @@ def chunks_of(n: int, threads: int) -> int:
     return max(1, min(threads, n // _FEWEST_IN_CHUNK))
 
 
-def way_of(n: int, distinct: int, span: int | None, threads: int) -> Way:
+def way_of(n: int, distinct: int, span: int | None, threads: int, record_bytes: int = 0) -> Way:
     """Choose how to number ``n`` words.
 
     Parameters
@@ -108,16 +108,18 @@ def way_of(n: int, distinct: int, span: int | None, threads: int) -> Way:
         How many keys can be, as far as the least and the greatest tell; None if that is not known, or too many.
     threads
         That may work.
+    record_bytes
+        What else is kept for each key (`records`).
     """
-    chunks = chunks_of(n, threads)
+    chunks, table_bytes = chunks_of(n, threads), distinct * (_KEY_BYTES + record_bytes)
     worth_merging = 1 + n // (_WORDS_OF_MERGED * max(1, distinct))  # chunks: of each but the first, keys are merged
     if span is not None and may_be_places(n, span):
         return Way(min(chunks, worth_merging), by_place=True)
-    if distinct * _KEY_BYTES <= _TABLE_BYTES and (chunks == 1 or chunks <= worth_merging):
+    if table_bytes <= _TABLE_BYTES and (chunks == 1 or chunks <= worth_merging):
         return Way(chunks)
     if n < FEWEST_SAMPLED:
         return Way(1)
-    bits = math.ceil(math.log2(max(2, distinct * _KEY_BYTES / _PART_BYTES)))
+    bits = math.ceil(math.log2(max(2, table_bytes / _PART_BYTES)))
     return Way(chunks, min(MOST_PART_BITS, max(bits, (chunks - 1).bit_length() + 2)))
 
 

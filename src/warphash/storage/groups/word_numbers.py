@@ -78,8 +78,8 @@ class Words:
         self._given_up.value = 0
 
     # ---- what the batch is like
-    def way(self) -> Way:
-        """How to number the words. Notes the span of the keys if it is small."""
+    def way(self, record_bytes: int = 0) -> Way:
+        """How to number the words, if so much is kept for each. Notes the span of the keys if it is small."""
         n, threads = self.n, get_num_threads()
         if n < FEWEST_SAMPLED:
             self.batch.expected = n
@@ -90,7 +90,7 @@ class Words:
         self._span = small_span(self.engine, batch.keys, width, n, may, sample if width > 2 else None)
         size = None if self._span is None else self._span.size
         batch.expected = min(distinct_of_sample(sample, n), size or n)
-        return way_of(n, batch.expected, size, threads)
+        return way_of(n, batch.expected, size, threads, record_bytes)
 
     def place_keys(self, way: Way, chunks: Chunks) -> None:
         """Make a place for each word that can be, in each chunk, if that is the way."""

@@ -46,7 +46,7 @@ class _Recording:
 
     def run(self) -> Recorded | None:
         """As `record`."""
-        way = self._words.way()
+        way = self._words.way(WORD_BYTES * self._batch.width)
         return self._in_parts(way) if way.part_bits else self._in_chunks(way)
 
     def _launch(self, entry: str, chunks: Chunks) -> None:
@@ -89,7 +89,9 @@ class _Recording:
         for column, brought in zip(self._kept.columns, self._memory.columns, strict=False):
             brought.brought = self._bring(chunks, column.values, column.width)
             brought.brought_valid = self._bring(chunks, column.valid, 1) if column.valid else 0
-        batch.cells = words.memory(WORD_BYTES * n * batch.width)
+        batch.cells, batch.room = words.memory(WORD_BYTES * n * batch.width), n
+        batch.records_of, batch.filled = words.memory(4 << way.part_bits), words.memory(8)
+        words.engine.fill(batch.filled, 0, 8)
         bits_bytes = 4 * (n // 32 + 1 + (1 << way.part_bits))
         batch.is_first = words.memory(bits_bytes)
         words.engine.fill(batch.is_first, 0, bits_bytes)

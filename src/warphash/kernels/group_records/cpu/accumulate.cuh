@@ -21,7 +21,7 @@ using i16 = short;
 using f32 = float;
 using f64 = double;
 
-constexpr u32 kRecordBlock = 2048;  // elements of a block: 8 KB of numbers
+constexpr u32 kRecordBlock = 256;  // elements of a block
 constexpr u64 kSignBit = 1ull << 63;
 
 // ---- operations: the word of no value, the word of a value, and the word of two
@@ -68,17 +68,20 @@ WARPHASH_FN u64 rank_of(T x) {
   else
     return static_cast<u64>(static_cast<i64>(x));
 }
+// `a` if the condition holds, else `b`, without a branch: which value is the least so far is hard to predict.
+WARPHASH_FN u64 chosen(bool condition, u64 a, u64 b) { return b ^ ((a ^ b) & (0 - static_cast<u64>(condition))); }
+
 struct MinOperation {
   static constexpr u64 kIdentity = ~kSignBit;
   template <class T>
   WARPHASH_FN static u64 word(T x, f64) { return rank_of<T, kSignBit>(x); }
-  WARPHASH_FN static u64 combined(u64 a, u64 b) { return static_cast<i64>(b) < static_cast<i64>(a) ? b : a; }
+  WARPHASH_FN static u64 combined(u64 a, u64 b) { return chosen(static_cast<i64>(b) < static_cast<i64>(a), b, a); }
 };
 struct MaxOperation {
   static constexpr u64 kIdentity = kSignBit;
   template <class T>
   WARPHASH_FN static u64 word(T x, f64) { return rank_of<T, ~kSignBit>(x); }
-  WARPHASH_FN static u64 combined(u64 a, u64 b) { return static_cast<i64>(a) < static_cast<i64>(b) ? b : a; }
+  WARPHASH_FN static u64 combined(u64 a, u64 b) { return chosen(static_cast<i64>(a) < static_cast<i64>(b), b, a); }
 };
 
 // ---- which operation and which type: see.template operator()<Operation>(), see.template operator()<T>()
@@ -155,8 +158,6 @@ struct RecordedBlock {
 };
 
 namespace records {
-
-constexpr u32 kAhead = 16;
 
 template <class Put>
 WARPHASH_FN void for_each(const RecordedBlock& block, const u8* valid, const Put& put) {

@@ -11,8 +11,8 @@
 //
 //   cells   [ word 0 | word 1 | … of record 0 ]  [ … of record 1 ]  …
 //
-// A stretch is a run of elements of the batch, and has records of its own. Those of a part begin at record begins[part] of
-// all, as its elements do; there are no more keys than elements.
+// A stretch is a run of elements of the batch, and has records of its own. A thread makes the records of a part in memory
+// of its own, and copies them behind those of the parts that were done before, where records_of[part] says.
 //
 // Protocol of few keys. The steps are launches of their own. A thread does the chunks that begin in its share.
 //   1. record_chunks: a block of keys is numbered by the table of the chunk (groups/cpu/lines.cuh), then the values of the
@@ -34,32 +34,55 @@
 //
 // Why bits. The replay of numbers reads a code of 4 bytes for each element. The bits of 10 M elements are 1.25 MB.
 #pragma once
+#include <cstring>
+
 #include "group_records/cpu/accumulate.cuh"
 #include "groups/cpu/number.cuh"
 
 namespace warphash {
 
-// Numbers the keys key_of(0), …, key_of(n - 1) of elements from `first` on, and accumulates their values in `cells`. Calls
-// see_first(i, number) for each new key. `held` records have words already. Stops behind the block in which the keys become
-// more than `room`. False if there is no memory.
-template <class Word, class Table, class KeyOf, class SeeFirst>
-inline bool record_all(const RecordBatch& b, Table& table, u64* cells, u32& held, RecordedBlock block, u64 n, u64 room,
-                       const KeyOf& key_of, const SeeFirst& see_first) {
-  u32 numbers[kRecordBlock];
-  block.numbers = numbers;
-  for (u64 begin = 0; begin < n; begin += kRecordBlock, block.first += block.n) {
-    block.n = n - begin < kRecordBlock ? static_cast<u32>(n - begin) : kRecordBlock;
-    const bool made = number_all<Word>(table, begin, begin + block.n, key_of, [&](u64 i, u32 number, bool is_new) {
-      numbers[i - begin] = number;
-      if (is_new) see_first(i, number);
-    });
-    if (!made || table.size > room) return made;
-    begin_records(b, cells, held, table.size);
-    held = table.size;
-    add_values(b, cells, block);
+// Memory of a thread; none if there is none.
+template <class T>
+struct Held {
+  T* const of;
+  explicit Held(u64 count) : of(static_cast<T*>(malloc(count * sizeof(T)))) {}
+  ~Held() { free(of); }
+  Held(const Held&) = delete;
+};
+
+// Takes the numbers of elements one after another, and accumulates the values of whole blocks.
+class Recorder {
+  const RecordBatch& b_;
+  u64* const cells_;
+  const bool in_parts_;
+  u64 first_;  // the first element whose value is not accumulated yet
+  u32 held_;   // records that have words
+  u32 numbers_[kRecordBlock];
+
+ public:
+  // Of elements from `first` on. `held` records have words already.
+  Recorder(const RecordBatch& b, u64* cells, u32 held, u64 first, bool in_parts)
+      : b_(b), cells_(cells), in_parts_(in_parts), first_(first), held_(held) {}
+  Recorder(const Recorder&) = delete;
+
+  // `size` is how many keys there are.
+  WARPHASH_FN void put(u64 i, u32 number, u32 size) {
+    numbers_[i % kRecordBlock] = number;
+    if (i % kRecordBlock == kRecordBlock - 1) [[unlikely]]
+      flush(i + 1, size);
   }
-  return true;
-}
+  // Accumulates the values of the elements before `end`, and returns how many records have words. If there is no room
+  // for so many, the values are left out.
+  [[gnu::noinline]] u32 flush(u64 end, u32 size) {
+    if (size <= b_.room && first_ < end) {
+      begin_records(b_, cells_, held_, size);
+      add_values(b_, cells_, {numbers_ + first_ % kRecordBlock, first_, static_cast<u32>(end - first_), in_parts_});
+      held_ = size;
+    }
+    first_ = end;
+    return held_;
+  }
+};
 
 template <class Word>
 struct RecordChunk {
@@ -76,18 +99,21 @@ struct RecordChunk {
   template <class Table>
   static bool record(Table& table, const RecordBatch& batch, u64 chunk, u64 begin, u64 end) {
     const RecordBatch b = batch;  // a local copy, as in core/cpu/schedule.cuh
+    const Word* const keys = pointer<const Word>(b.keys);
     u32* const firsts = pointer<u32>(b.firsts) + begin;
     for (u64 first = begin, behind; first < end && table.size <= b.room; first = behind) {
       const u64 stretch = first / b.stretch_length;
       behind = (stretch + 1) * b.stretch_length < end ? (stretch + 1) * b.stretch_length : end;
-      const Word* const keys = pointer<const Word>(b.keys) + first;
       u64* const cells = pointer<u64>(b.cells) + stretch * b.room * b.width;
-      u32 held = 0;
-      const bool made = record_all<Word>(
-          b, table, cells, held, {nullptr, first, 0, false}, behind - first, b.room, [&](u64 i) { return keys[i]; },
-          [&](u64 i, u32 number) { firsts[number] = static_cast<u32>(first + i); });
+      Recorder recorder(b, cells, 0, first, false);
+      const bool made = number_all<Word>(
+          table, first, behind, [&](u64 i) { return keys[i]; },
+          [&](u64 i, u32 number, bool is_new) {
+            if (is_new) firsts[number] = static_cast<u32>(i);
+            recorder.put(i, number, table.size);
+          });
       if (!made) return false;
-      pointer<u32>(b.stretch_sizes)[stretch] = held;
+      pointer<u32>(b.stretch_sizes)[stretch] = recorder.flush(behind, table.size);
     }
     pointer<u32>(b.sizes)[chunk] = table.size;
     return true;
@@ -176,32 +202,44 @@ struct RecordParts {
   static bool record_all_parts(const Chunks& c, const RecordBatch& batch, u64 begin, u64 end) {
     const RecordBatch b = batch;
     const u32* const begins = pointer<const u32>(b.begins);
+    u64 most = 0;
+    for (u64 part = 0; part < parts_of(b); ++part)
+      if (begins[part] >= begin && begins[part] < end && begins[part + 1] - begins[part] > most)
+        most = begins[part + 1] - begins[part];
+    const Held<u64> cells(most * b.width);  // of which pages are taken that are written to
+    if (!cells.of) return false;
     NumberLines<Word> table(c.salt, static_cast<u32>(b.part_bits));
     u64 expected = b.expected;
     for (u64 part = 0; part < parts_of(b); ++part) {
       if (begins[part] < begin || begins[part] >= end) continue;
       const u64 elements = begins[part + 1] - begins[part];
-      if (!table.reset(expected < elements ? expected : elements) || !record(table, c, b, part)) return false;
+      if (!table.reset(expected < elements ? expected : elements) || !record(table, c, b, part, cells.of)) return false;
       pointer<u32>(b.distinct)[part] = table.size;
+      const u64 first = fetch_add(pointer<u64>(b.filled), static_cast<u64>(table.size));
+      pointer<u32>(b.records_of)[part] = static_cast<u32>(first);
+      std::memcpy(pointer<u64>(b.cells) + first * b.width, cells.of, table.size * b.width * sizeof(u64));
       expected = table.size + table.size / 16;
     }
     return true;
   }
 
   template <class Word>
-  static bool record(NumberLines<Word>& table, const Chunks& c, const RecordBatch& b, u64 part) {
-    u64* const cells = pointer<u64>(b.cells) + pointer<const u32>(b.begins)[part] * b.width;
+  static bool record(NumberLines<Word>& table, const Chunks& c, const RecordBatch& b, u64 part, u64* cells) {
     u32* const bits = pointer<u32>(b.is_first) + part;
     u32 held = 0;
     for (u64 chunk = 0; chunk < c.count; ++chunk) {
       const Stretch stretch = Stretch::of(c, b, chunk, part);
-      const Word* const words = pointer<const Word>(b.brought) + stretch.first;
+      const Word* const words = pointer<const Word>(b.brought);
       pointer<u32>(b.seen)[(chunk << b.part_bits) + part] = table.size;
-      const bool made = record_all<Word>(
-          b, table, cells, held, {nullptr, stretch.first, 0, true}, stretch.behind - stretch.first, ~0ull,
-          [&](u64 i) { return words[i]; },
-          [&](u64 i, u32) { bits[(stretch.first + i) / 32] |= 1u << (stretch.first + i) % 32; });
+      Recorder recorder(b, cells, held, stretch.first, true);
+      const bool made = number_all<Word>(
+          table, stretch.first, stretch.behind, [&](u64 i) { return words[i]; },
+          [&](u64 i, u32 number, bool is_new) {
+            if (is_new) bits[i / 32] |= 1u << i % 32;
+            recorder.put(i, number, table.size);
+          });
       if (!made) return false;
+      held = recorder.flush(stretch.behind, table.size);
     }
     return true;
   }
@@ -210,44 +248,51 @@ struct RecordParts {
 struct ReplayFirsts {
   static bool run(const Chunks&, const RecordBatch& batch, u64 chunk, u64 begin, u64 end) {
     const RecordBatch b = batch;
-    const Memory<Stream> streams(parts_of(b));
-    const Memory<Finish> finishes(b.width);
+    const Held<Stream> streams(parts_of(b));
+    const Held<Finish> finishes(b.width);
     if (!streams.of || !finishes.of) return false;
     for (u64 part = 0; part < parts_of(b); ++part) {
       const u64 at = (chunk << b.part_bits) + part;
       streams.of[part] = {pointer<const u32>(b.places_of)[at],
-                          pointer<const u32>(b.begins)[part] + pointer<const u32>(b.seen)[at]};
+                          pointer<const u32>(b.records_of)[part] + pointer<const u32>(b.seen)[at]};
     }
     for (u64 word = 0; word < b.width; ++word) finishes.of[word] = Finish(b, accumulator_of(b, word));
     const u16* const parts = pointer<const u16>(b.parts);
     const u32* const bits = pointer<const u32>(b.is_first);
     u32* const firsts = pointer<u32>(b.firsts);
     u32 number = pointer<const u32>(b.bases)[chunk];
-    for (u64 i = begin; i < end; ++i) {
-      const u64 part = parts[i];
-      Stream& stream = streams.of[part];
-      const u32 place = stream.next++;
-      if (!(bits[part + place / 32] >> place % 32 & 1)) continue;
-      const u64* const record = pointer<const u64>(b.cells) + stream.record++ * b.width;
-      prefetch(record + 8);
-      firsts[number] = static_cast<u32>(i);
-      for (u64 word = 0; word < b.width; ++word) finishes.of[word].out[number] = finishes.of[word](record[word]);
-      ++number;
+    for (u64 first = begin; first < end; first += kNumberBlock) {
+      const u32 n = end - first < kNumberBlock ? static_cast<u32>(end - first) : kNumberBlock;
+      u64 records[kNumberBlock];
+      u32 elements[kNumberBlock], found = 0;
+      for (u32 k = 0; k < n; ++k) {
+        const u64 part = parts[first + k];
+        Stream& stream = streams.of[part];
+        const u32 place = stream.next++, is_first = bits[part + place / 32] >> place % 32 & 1;
+        records[found] = stream.record * b.width;
+        elements[found] = static_cast<u32>(first + k);
+        stream.record += is_first;
+        found += is_first;
+      }
+      for (u32 k = 0; k < found; ++k) {
+        firsts[number + k] = elements[k];
+        prefetch(pointer<const u64>(b.cells) + records[k] + kRecordsAhead);
+      }
+      for (u64 word = 0; word < b.width; ++word) {
+        const Finish finish = finishes.of[word];
+        for (u32 k = 0; k < found; ++k)
+          finish.out[number + k] = finish(pointer<const u64>(b.cells)[records[k] + word]);
+      }
+      number += found;
     }
     return true;
   }
 
  private:
+  static constexpr u64 kRecordsAhead = 16;  // words
   struct Stream {
     u32 next;    // the place of the next element of the part
     u64 record;  // of its next new key
-  };
-  template <class T>
-  struct Memory {
-    T* const of;
-    explicit Memory(u64 count) : of(static_cast<T*>(malloc(count * sizeof(T)))) {}
-    ~Memory() { free(of); }
-    Memory(const Memory&) = delete;
   };
 };
 
