@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         unique_values,
     )
     from .relational.factors import duplicated, factorize, nunique, value_counts
+    from .relational.group_by import Aggregates, GroupBy, GroupRows, group_by
     from .relational.index import Index
     from .relational.join import join
     from .relational.matches import JoinIndices
@@ -54,11 +55,14 @@ if TYPE_CHECKING:
     from .table.stats import Stats
 
 __all__ = [
+    "Aggregates",
     "CaptureError",
     "CorruptFile",
     "DeviceError",
     "DtypeError",
     "EngineUnavailable",
+    "GroupBy",
+    "GroupRows",
     "HashMap",
     "HashSet",
     "Index",
@@ -80,6 +84,7 @@ __all__ = [
     "duplicated",
     "factorize",
     "get_num_threads",
+    "group_by",
     "intersect1d",
     "isin",
     "join",
@@ -99,6 +104,9 @@ __all__ = [
 
 
 _HOMES = {
+    "Aggregates": "relational.group_by",
+    "GroupBy": "relational.group_by",
+    "GroupRows": "relational.group_by",
     "HashMap": "table.maps",
     "HashSet": "table.maps",
     "Index": "relational.index",
@@ -112,6 +120,7 @@ _HOMES = {
     "UniqueInverse": "relational.distinct",
     "duplicated": "relational.factors",
     "factorize": "relational.factors",
+    "group_by": "relational.group_by",
     "intersect1d": "relational.set_functions",
     "isin": "relational.membership",
     "join": "relational.join",

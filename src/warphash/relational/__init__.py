@@ -19,6 +19,7 @@ from .distinct import (
     unique_values,
 )
 from .factors import duplicated, factorize, nunique, value_counts
+from .group_by import Aggregates, GroupBy, GroupRows, group_by
 from .index import Index
 from .join import join
 from .matches import JoinIndices
@@ -26,6 +27,9 @@ from .membership import isin
 from .set_functions import intersect1d, setdiff1d, setxor1d, union1d
 
 __all__ = [
+    "Aggregates",
+    "GroupBy",
+    "GroupRows",
     "Index",
     "JoinIndices",
     "UniqueAll",
@@ -33,6 +37,7 @@ __all__ = [
     "UniqueInverse",
     "duplicated",
     "factorize",
+    "group_by",
     "intersect1d",
     "isin",
     "join",

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..errors import ParameterError, ShapeError
 from .device_elements import DeviceElements, number_device_rows
-from .elements import Elements, KeptElements, concatenated, elements_of
+from .elements import ArrayElements, ColumnElements, Elements, KeptElements, concatenated, elements_of
 from .items import Items
 from .numbered import FIRSTS, Asked, Indices, Numbers, number_tuples
 from .pairs import Pairs, RowLists
@@ -150,6 +150,11 @@ class RowElements:
     def apart(self, answers: npt.NDArray[Any]) -> Any:
         """As `Elements.apart`."""
         return self._first.apart(answers)
+
+    def apart_with_nulls(self, answers: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> Any:
+        """As `ColumnElements.apart_with_nulls`, of columns in host memory."""
+        assert isinstance(self._first, ArrayElements | ColumnElements)
+        return self._first.apart_with_nulls(answers, valid)
 
 
 def row_elements_of(given: Any, axis: int | None = None) -> Elements:

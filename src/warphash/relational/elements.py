@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays.adapters.columns import column_library, library_name
+from ..arrays.adapters.columns import column_library, column_of, library_name
 from ..arrays.adapters.numpy import NUMPY
 from ..arrays.adapters.read_column import read_column
 from ..arrays.batch import library_of_rows
@@ -259,6 +259,10 @@ class ArrayElements(HostElements):
         """As `Elements.apart`."""
         return self._given(answers)
 
+    def apart_with_nulls(self, answers: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> Any:
+        """As `Elements.apart`, with nulls: NaN among floating-point numbers, else an array of NumPy with None."""
+        return self._given(np.where(valid, answers, np.nan)) if answers.dtype.kind == "f" else _objects(answers, valid)
+
     def _given(self, made: npt.NDArray[Any]) -> Any:
         """An array of the caller's library with what NumPy has made."""
         seen = self._seen
@@ -338,6 +342,11 @@ class ColumnElements(HostElements):
         library = column_library(self._given)
         return answers if library is None else library_of_rows(library).export(NUMPY.see(answers))
 
+    def apart_with_nulls(self, answers: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> Any:
+        """As `Elements.apart`, with the nulls of the library."""
+        has_nulls = column_library(self._given) is not None
+        return column_of(self._library, answers, valid) if has_nulls else _objects(answers, valid)
+
 
 def elements_of(given: Any, axis: int | None = None) -> Elements:
     """See what a caller gave.
@@ -388,6 +397,13 @@ def items_of_column(given: Any) -> Items:
     items = read_column(given)
     assert items is not None
     return Fixed(NUMPY.see(items.array).owner, items.valid)
+
+
+def _objects(answers: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """Answers as Python objects, None where they are nulls."""
+    made = answers.astype(object)
+    made[~valid] = None
+    return made
 
 
 def _text_of_objects(items: Iterable[Any]) -> bool | None:

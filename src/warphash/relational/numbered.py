@@ -11,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.adapters.numpy import address_of
+from ..arrays.arrow_values import Valid
 from ..errors import ParameterError
+from ..runtime.abi import KeyColumn
 from ..runtime.devices import engine_for
 from ..runtime.engine import Buffer, Engine
 from ..runtime.memory import bytes_at
-from ..storage.groups.column_numbers import key_column, number_columns, number_matrix
+from ..storage.groups.column_numbers import key_column, number_columns, number_matrix, pack_columns
 from ..storage.groups.numbering import Numbered, number
 from ..storage.groups.order import ordered
 from .items import Items, Missing, may_be_nan, nan_among, packed
@@ -26,8 +28,11 @@ __all__ = [
     "Asked",
     "Indices",
     "Int64s",
+    "KeyRows",
     "Numbers",
+    "copied_numbers",
     "index_type",
+    "key_rows",
     "narrowest_index_type",
     "number_items",
     "number_rows",
@@ -160,24 +165,70 @@ def number_tuples(columns: Sequence[Items], asked: Asked) -> Numbers:
         As `number_items`.
     """
     nulls = [~items.valid for items in columns if items.valid is not None and asked.null != "one"]
-    missing = nulls + [nan_among(items) for items in columns if asked.nan != "one" and may_be_nan(items)]
-    kept = ~np.logical_or.reduce(missing) if missing else None
-    if kept is None or kept.all():
+    kept = _kept(columns, asked, nulls)
+    if kept is None:
         return _number_all(columns, asked)
     made = _number_all([_some(items, kept) for items in columns], asked)
     is_null = np.logical_or.reduce(nulls) if nulls else np.zeros(len(kept), np.bool_)
     return _with_missing(made, is_null, kept, asked)
 
 
+def _kept(columns: Sequence[Items], asked: Asked, nulls: Sequence[npt.NDArray[np.bool_]]) -> Valid:
+    """Which rows are compared as they are, of columns with some nulls that are not; None if all are."""
+    missing = [*nulls, *(nan_among(items) for items in columns if asked.nan != "one" and may_be_nan(items))]
+    kept = ~np.logical_or.reduce(missing) if missing else None
+    return None if kept is None or kept.all() else kept
+
+
 def _number_all(columns: Sequence[Items], asked: Asked) -> Numbers:
     """Number the distinct rows of columns; those that miss something, too."""
     engine = engine_for("cpu")
-    arrays = [array for items in columns for array in _keys_of(engine, items)]
+    arrays, keys = _key_columns(engine, columns)
     first, n = arrays[0], len(arrays[0])
-    keys = [key_column(address_of(array), array.dtype.itemsize * math.prod(array.shape[1:])) for array in arrays]
     if len(keys) == 1:
         return number_rows(engine, first, keys[0].width, asked)
     return _made(partial(number_columns, engine, keys, n), n, asked)
+
+
+def _key_columns(engine: Engine, columns: Sequence[Items]) -> tuple[list[npt.NDArray[Any]], list[KeyColumn]]:
+    """Columns of keys whose rows are equal exactly if those of the items are; and the arrays that they lie in."""
+    arrays = [array for items in columns for array in _keys_of(engine, items)]
+    widths = [array.dtype.itemsize * math.prod(array.shape[1:]) for array in arrays]
+    return arrays, [key_column(address_of(array), width) for array, width in zip(arrays, widths, strict=True)]
+
+
+class KeyRows(NamedTuple):
+    """Keys that adjoin, of ``width`` bytes each, and what they lie in."""
+
+    ptr: int
+    width: int
+    held: Any
+
+
+def key_rows(columns: Sequence[Items], missing: Missing) -> KeyRows | None:
+    """Rows of bytes that are equal exactly if the rows of columns are. None if some rows are no keys.
+
+    Parameters
+    ----------
+    columns
+        At least one, with at least one row.
+    missing
+        What rows are with an item that is null, NaN or NaT.
+
+    Raises
+    ------
+    DtypeError, MemoryError
+        As `number_items`.
+    """
+    nulls = [~items.valid for items in columns if items.valid is not None and missing != "one"]
+    if _kept(columns, Asked(nan=missing), nulls) is not None:
+        return None
+    engine = engine_for("cpu")
+    arrays, keys = _key_columns(engine, columns)
+    if len(keys) == 1:
+        return KeyRows(keys[0].integers, keys[0].width, arrays)
+    words = pack_columns(engine, keys, len(arrays[0]))
+    return KeyRows(words.ptr, words.width, (arrays, words))
 
 
 def _some(items: Items, kept: npt.NDArray[np.bool_]) -> Items:
@@ -212,11 +263,11 @@ def _made(number_all: Callable[..., Numbered], n: int, asked: Asked) -> Numbers:
         return Numbers(np.empty(0, dtype), code, np.empty(0, dtype) if asked.counts else None)
     numbers = 0 if code is None else address_of(code)
     made = number_all(numbers=numbers, number_bytes=dtype.itemsize, counts=asked.counts)
-    count = None if made.counts is None else _copied(made.counts, made.size, dtype)
-    return Numbers(_copied(made.firsts, made.size, dtype), code, count)
+    count = None if made.counts is None else copied_numbers(made.counts, made.size, dtype)
+    return Numbers(copied_numbers(made.firsts, made.size, dtype), code, count)
 
 
-def _copied(buffer: Buffer, size: int, dtype: np.dtype[Any]) -> Any:
+def copied_numbers(buffer: Buffer, size: int, dtype: np.dtype[Any] = INT64) -> Any:
     """Numbers of 4 bytes of the engine's as an array."""
     return bytes_at(buffer.ptr, 4 * size).view(np.uint32).astype(dtype)
 
@@ -269,5 +320,5 @@ def stable_order(numbers: Indices) -> Int64s:
     if greatest - least >= 1 << 32:
         return np.argsort(numbers, kind="stable")
     words = (numbers - least).astype(np.uint32)
-    order: Int64s = _copied(ordered(engine_for("cpu"), address_of(words), n, greatest - least + 1, None), n, INT64)
+    order: Int64s = copied_numbers(ordered(engine_for("cpu"), address_of(words), n, greatest - least + 1, None), n)
     return order

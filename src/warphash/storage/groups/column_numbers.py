@@ -28,7 +28,7 @@ from ...runtime.source import GROUPS
 from .numbering import Numbered, number
 from .spans import Span, spans_of
 
-__all__ = ["key_column", "number_columns", "number_matrix"]
+__all__ = ["PackedWords", "key_column", "number_columns", "number_matrix", "pack_columns"]
 
 _INTEGER_WIDTHS = (1, 2, 4, 8)
 _MOST_WORDS = 1 << 63
@@ -124,6 +124,14 @@ def number_matrix(
     return number(engine, items, row_bytes, n, **asked._asdict())
 
 
+def pack_columns(engine: Engine, columns: Sequence[KeyColumn], n: int) -> PackedWords:
+    """Words that are equal exactly if the rows of columns are.
+
+    Parameters and exceptions are those of `number_columns`.
+    """
+    return _pack(engine, _digits_of(engine, columns, n), n)
+
+
 class _Asked(NamedTuple):
     """What a caller wants to know beside first positions: keywords of `numbering.number`."""
 
@@ -151,18 +159,23 @@ class _Digits(NamedTuple):
 
 
 def _number(engine: Engine, digits: list[_Digits], n: int, asked: _Asked) -> Numbered:
-    """Number rows of digits, and of some columns of these first if they do not fit into a word."""
+    """Number rows of digits."""
+    words = _pack(engine, digits, n)
+    return number(engine, words.ptr, words.width, n, **asked._asdict())
+
+
+def _pack(engine: Engine, digits: list[_Digits], n: int) -> PackedWords:
+    """A word for each row of digits. Some columns of these are numbered first if they do not fit into a word."""
     while _words_of(digits) > _MOST_WORDS:
         at = max(range(len(digits)), key=lambda place: digits[place].span.size)
         behind = at + 1
         if digits[at].span.size <= n:
             at, behind = 0, max(k for k in range(1, len(digits)) if _words_of(digits[:k]) <= _MOST_WORDS)
         digits[at:behind] = [_numbered(engine, _packed(engine, digits[at:behind], n), n)]
-    words = _packed(engine, digits, n)
-    return number(engine, words.ptr, words.width, n, **asked._asdict())
+    return _packed(engine, digits, n)
 
 
-class _Words(NamedTuple):
+class PackedWords(NamedTuple):
     """Keys that adjoin, each of ``width`` bytes, and what they lie in, if it is the engine's."""
 
     ptr: int
@@ -182,23 +195,23 @@ def _digits_of(engine: Engine, columns: Sequence[KeyColumn], n: int) -> list[_Di
     return [
         _Digits(column, next(spans))
         if column.width in _INTEGER_WIDTHS
-        else _numbered(engine, _Words(column.integers, column.width), n)
+        else _numbered(engine, PackedWords(column.integers, column.width), n)
         for column in columns
     ]
 
 
-def _numbered(engine: Engine, words: _Words, n: int) -> _Digits:
+def _numbered(engine: Engine, words: PackedWords, n: int) -> _Digits:
     """The numbers of words."""
     memory = engine.allocate(_NUMBER_BYTES * n)
     made = number(engine, words.ptr, words.width, n, numbers=memory.ptr, number_bytes=_NUMBER_BYTES)
     return _Digits(key_column(memory.ptr, _NUMBER_BYTES), Span(0, made.size), memory)
 
 
-def _packed(engine: Engine, digits: Sequence[_Digits], n: int) -> _Words:
+def _packed(engine: Engine, digits: Sequence[_Digits], n: int) -> PackedWords:
     """A word for each row."""
     first, *others = digits
     if not others and first.column.stride == first.column.width:
-        return _Words(first.column.integers, first.column.width, first.memory)
+        return PackedWords(first.column.integers, first.column.width, first.memory)
     columns = (KeyColumn * len(digits))(*(digit.column for digit in digits))
     for column, digit in zip(columns, digits, strict=True):
         column.low, column.range = digit.span  # a range of 2^64, which is 0 here, is that of the first digit
@@ -206,4 +219,4 @@ def _packed(engine: Engine, digits: Sequence[_Digits], n: int) -> _Words:
     memory = engine.allocate(width * n)
     batch = PackBatch(n=n, columns=ctypes.addressof(columns), arity=len(columns), words=memory.ptr, word_bytes=width)
     engine.program(GROUPS).run("pack", Chunks(), batch, n, None)
-    return _Words(memory.ptr, width, memory)
+    return PackedWords(memory.ptr, width, memory)

@@ -21,7 +21,6 @@ __all__ = ["Numbered", "Recorded", "number", "record"]
 _NUMBER_BYTES = 4
 
 
-
 class Numbered(NamedTuple):
     """The distinct keys of a batch, by their numbers.
 

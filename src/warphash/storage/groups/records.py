@@ -1,13 +1,12 @@
 """Records: what groups of elements keep of values, on a CPU (``group_records/cpu/records.cuh``).
 
-A record has a word of 64 bits for each accumulator. `accumulated` makes the records of elements whose numbers are known.
-`word_records` numbers keys and makes their records in one pass.
+A record has a word of 64 bits for each accumulator. `accumulated` makes the records of elements whose numbers are
+known. `word_records` numbers keys and makes their records in one pass.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...runtime.abi import Accumulation, Accumulator, RecordBatch, ValueColumn, ValueType
@@ -101,12 +100,9 @@ class RecordMemory:
             *(ValueColumn(values=column.values, type=column.type, valid=column.valid) for column in record.columns)
         )
         self.accumulators = (Accumulator * max(1, len(record.words)))(
-            *(
-                Accumulator(word.operation, word.column or 0, word.column is None, word.centers)
-                for word in record.words
-            )
+            *(Accumulator(word.operation, word.column or 0, word.column is None, word.centers) for word in record.words)
         )
-        batch.columns, batch.accumulators = map(ctypes.addressof, (self.columns, self.accumulators))
+        batch.columns, batch.accumulators = ctypes.addressof(self.columns), ctypes.addressof(self.accumulators)
         batch.width = len(record.words)
 
     def answers(self, engine: Engine, groups: int) -> tuple[Buffer, ...]:

@@ -126,7 +126,7 @@ def way_of(n: int, distinct: int, span: int | None, threads: int, record_bytes: 
 def stretches_of(n: int, groups: int) -> int:
     """In how many stretches floating-point numbers of ``n`` elements are added; the sums of stretches are added then.
 
-    A power of two, and 1 for many groups. Threads and estimates have no part in this, so that sums do not depend on them.
+    A power of two, and 1 for many groups. Threads and estimates have no part in this: sums do not depend on them.
     """
     if groups > _MOST_MERGED or groups * _ELEMENTS_OF_MERGED > n:
         return 1

@@ -105,8 +105,8 @@ class _Recording:
 
     def _bring(self, chunks: Chunks, values: int, width: int) -> int:
         """Address of values in the order of parts."""
-        words = self._words
-        brought = PartBatch.from_buffer_copy(self._batch)
-        brought.keys, brought.key_bytes, brought.brought = values, width, words.memory(width * words.n)
+        words, brought = self._words, PartBatch.from_buffer_copy(self._batch)
+        memory = words.memory(width * words.n)
+        brought.keys, brought.key_bytes, brought.brought = values, width, memory
         words.launch("bring_values", chunks, batch=brought, spec=GROUP_RECORDS)
-        return brought.brought
+        return memory

@@ -1,0 +1,266 @@
+"""`group_by`: what is said of the values of each key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from ..errors import DeviceError, ParameterError
+from .aggregates import SIZE, Answer, Groups, aggregate_named, size_of
+from .composites import RowElements, row_elements_of
+from .elements import ArrayElements, ColumnElements
+from .items import Missing
+from .numbered import stable_order
+from .summaries import Wanted
+from .values import Values, values_of
+
+__all__ = ["Aggregates", "GroupBy", "GroupRows", "group_by"]
+
+_MISSING: dict[str, Missing] = {"key": "one", "drop": "dropped"}
+_ORDERS = ("first", "sorted", "any")
+
+_Keys = ArrayElements | ColumnElements | RowElements
+"""Keys in host memory."""
+
+
+class GroupRows(NamedTuple):
+    """The rows of each group: those of group ``g`` are ``rows[offsets[g] : offsets[g + 1]]``, ascending; int64."""
+
+    offsets: Any
+    rows: Any
+
+
+@dataclass(frozen=True)
+class Aggregates:
+    """What `GroupBy.agg` answers: ``made["name"]`` is the column of that name.
+
+    Attributes
+    ----------
+    keys
+        The key of each group.
+    columns
+        The answers by their names, one for each group.
+    """
+
+    keys: Any
+    columns: dict[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+
+class GroupBy:
+    """Keys in groups, one for each distinct key. Made by `group_by`.
+
+    Keys are numbered anew in each call. So several aggregates take less time in one call of `agg`.
+    """
+
+    def __init__(
+        self, elements: ArrayElements | ColumnElements | RowElements, missing: Missing, is_sorted: bool
+    ) -> None:
+        self._elements, self._missing, self._is_sorted = elements, missing, is_sorted
+
+    def _groups(self, *wanted: Wanted) -> Groups:
+        return Groups(self._elements, self._missing, self._is_sorted, list(wanted))
+
+    @property
+    def keys(self) -> Any:
+        """The key of each group, as ``values`` of `unique`."""
+        return self._elements.taken(self._groups().firsts)
+
+    @property
+    def codes(self) -> Any:
+        """The group of each row, int64; -1 for a row that was dropped."""
+        return self._elements.for_each(self._groups().codes)
+
+    def rows(self) -> GroupRows:
+        """The rows of each group. O(n)."""
+        groups = self._groups()
+        codes = groups.codes
+        order = stable_order(codes)
+        order = order[np.count_nonzero(codes < 0) :]
+        counts = np.bincount(codes[order], minlength=len(groups))
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        return GroupRows(self._elements.apart(offsets), self._elements.apart(order))
+
+    def agg(self, **asked: Any) -> Aggregates:
+        """Summarise columns group by group, in one pass over the rows for all of them.
+
+        Parameters
+        ----------
+        **asked
+            For each name of an answer: ``(column, operation)``, or ``"size"``. A column is an array, a list or a column
+            of pandas, Polars or PyArrow in host memory, with one value for each key. Operations are:
+
+            - ``"size"``, ``"count"``, ``"nunique"``: rows; values; distinct values. int64.
+            - ``"sum"``, ``"prod"``: of integers 64 bits wide, modulo 2^64; of floating-point numbers float64. Truth
+              values are added as 0 and 1.
+            - ``"mean"``, ``"median"``, ``"var"``, ``"std"``: float64. The last two divide by one less than the count.
+            - ``"min"``, ``"max"``, ``"first"``, ``"last"``: of the type of the column.
+            - ``"argmin"``, ``"argmax"``: the first row with the least, the greatest value. int64.
+            - ``"any"``, ``"all"``: whether one value, whether each value is other than 0. bool.
+
+        Returns
+        -------
+        Aggregates
+            One answer for each group, in the library of the keys; ``"first"`` and ``"last"``, and extremes of times, in
+            that of the column.
+
+        Raises
+        ------
+        ParameterError
+            For another operation.
+        DtypeError
+            For values that an operation does not take: strings have no sum.
+        DeviceError
+            For a column on a GPU.
+        ShapeError
+            For a column of another length.
+        MemoryError
+            If there is no room.
+
+        Notes
+        -----
+        O(n) for n rows; ``"median"`` O(n log n).
+
+        Nulls of a column are left out, and so is NaT. NaN is a number, as in Polars and DuckDB: what is made of numbers
+        with a NaN is NaN, in `min` and `max`, too. -0.0 is less than 0.0 there. A group without values has the sum 0,
+        the product 1, and a null for what takes a value; `var` and `std` take two. A library without nulls gets
+        NaN; where an answer is no floating-point number, an array of NumPy of Python objects, with None for a null.
+
+        Floating-point sums are made in the order of rows. Where groups are few and rows are many, stretches of the rows
+        are summed, and then the sums are added. How rows are cut depends on how many rows and groups there
+        are. So the result is the same, to the bit, for any number of threads.
+        """
+        plan = _Plan(len(self._elements))
+        answers = {name: plan.added(name, given) for name, given in asked.items()}
+        groups = self._groups(*plan.wanted)
+        columns = {name: self._given(answer(groups)) for name, answer in answers.items()}
+        return Aggregates(self._elements.taken(groups.firsts), columns)
+
+    def _given(self, answer: Answer) -> Any:
+        """An answer as the caller gets it."""
+        if answer.is_column:
+            return answer.values
+        if answer.valid is None:
+            return self._elements.apart(answer.values)
+        return self._elements.apart_with_nulls(answer.values, answer.valid)
+
+    def size(self) -> Any:
+        """How many rows each group has."""
+        return self.agg(size="size")["size"]
+
+    def count(self, column: Any) -> Any:
+        """How many values of a column each group has, as `agg`."""
+        return self.agg(count=(column, "count"))["count"]
+
+    def sum(self, column: Any) -> Any:
+        """The sum of a column's values in each group, as `agg`."""
+        return self.agg(sum=(column, "sum"))["sum"]
+
+    def mean(self, column: Any) -> Any:
+        """The mean of a column's values in each group, as `agg`."""
+        return self.agg(mean=(column, "mean"))["mean"]
+
+    def min(self, column: Any) -> Any:
+        """The least of a column's values in each group, as `agg`."""
+        return self.agg(min=(column, "min"))["min"]
+
+    def max(self, column: Any) -> Any:
+        """The greatest of a column's values in each group, as `agg`."""
+        return self.agg(max=(column, "max"))["max"]
+
+
+class _Plan:
+    """What a call of `GroupBy.agg` is asked for, of ``n`` rows, and the words that groups have to keep."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self.wanted: list[Wanted] = []
+        self._columns: dict[int, tuple[Any, Values]] = {}  # by their identity; a column is kept as long as this lives
+
+    def added(self, name: str, given: Any) -> Callable[[Groups], Answer]:
+        """Add an answer, and return what makes it. Raises as `GroupBy.agg`."""
+        if given == "size":
+            given = (None, "size")
+        if not (isinstance(given, tuple) and len(given) == 2):
+            raise ParameterError(f"expected (column, operation) or 'size' for {name}, got {type(given).__name__}")
+        column, operation = given
+        if operation == "size":
+            self.wanted.append(SIZE)
+            return size_of
+        aggregate = aggregate_named(operation)
+        values = self._values(column)
+        aggregate.check(operation, values)
+        self.wanted += aggregate.words(values)
+        return lambda groups: aggregate.answer(groups, values)
+
+    def _values(self, column: Any) -> Values:
+        if id(column) not in self._columns:
+            self._columns[id(column)] = column, values_of(column, self._n)
+        return self._columns[id(column)][1]
+
+
+def group_by(
+    keys: Any, *, nulls: Literal["key", "drop"] = "key", order: Literal["first", "sorted", "any"] = "first"
+) -> GroupBy:
+    """Group rows by their keys.
+
+    Parameters
+    ----------
+    keys
+        As ``x`` of `unique`, in host memory: an array, a list, a column, or a tuple of columns.
+    nulls
+        ``"key"``: all nulls are one key, and so are all NaN, and all NaT. ``"drop"``: rows with one of them are in no
+        group.
+    order
+        Of groups: ``"first"``, that in which keys first appear; ``"sorted"``, ascending; ``"any"``, the one that takes
+        the least time.
+
+    Returns
+    -------
+    GroupBy
+        Its methods read the keys, and answer. An array that is written to meanwhile gives answers of no use.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such rule or order.
+    DeviceError
+        For keys on a GPU.
+    DtypeError, ShapeError
+        As `unique`.
+
+    Notes
+    -----
+    O(n) for n rows, by a hash table; O(n + d log d) with ``order="sorted"`` for d groups. On a CPU, a thread keeps a
+    record for each group that it owns, so no aggregate takes an atomic operation.
+
+    Examples
+    --------
+    >>> import numpy as np, warphash
+    >>> shop, price = np.array([7, 3, 7]), np.array([1.5, 4.0, 2.5])
+    >>> sales = warphash.group_by(shop).agg(total=(price, "sum"), dearest=(price, "max"), sold="size")
+    >>> sales.keys, sales["total"], sales["dearest"], sales["sold"]
+    (array([7, 3]), array([4., 4.]), array([2.5, 4. ]), array([2, 1]))
+    >>> warphash.group_by(shop, order="sorted").mean(price)
+    array([4., 2.])
+    """
+    if nulls not in _MISSING:
+        raise ParameterError(f"nulls must be 'key' or 'drop', got {nulls!r}")
+    if order not in _ORDERS:
+        raise ParameterError(f"order must be 'first', 'sorted' or 'any', got {order!r}")
+    elements = row_elements_of(keys)
+    if elements.xp is not np:
+        raise DeviceError("group_by takes keys in host memory, got an array on a GPU: copy it to the host")
+    assert isinstance(elements, _Keys)
+    return GroupBy(elements, _MISSING[nulls], order == "sorted")
