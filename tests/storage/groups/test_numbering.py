@@ -306,13 +306,13 @@ def test_a_planted_bug_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks that are not merged in their order give other numbers."""
     warphash.set_num_threads(2)
     try:
-        launch = word_numbers._Numbering._launch
+        launch = word_numbers.Words.launch
 
         def without_renumbering(self: Any, entry: str, *rest: Any) -> None:
             if entry != "renumber":
                 launch(self, entry, *rest)
 
-        monkeypatch.setattr(word_numbers._Numbering, "_launch", without_renumbering)
+        monkeypatch.setattr(word_numbers.Words, "launch", without_renumbering)
         with pytest.raises(AssertionError):
             check("cpu", rows_of(keys_like("few", 70_001), 8))
     finally:

@@ -1,0 +1,383 @@
+"""group_by, for keys and values of all kinds, beside lists of Python's."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import warphash
+from support.aggregates import ORACLES, as_shown, place
+from support.relational import KINDS, Kind, Oracle, canonical, in_order, items_of, lists_of, shown
+from warphash import DtypeError, ParameterError, ShapeError
+from warphash.relational.aggregates import AGGREGATES
+from warphash.storage.groups import ways
+
+few = settings(max_examples=25, deadline=None)
+
+INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
+
+
+class Column(NamedTuple):
+    """Makes a column of values; the kind of their type; what they are drawn from; their library."""
+
+    make: Callable[[list[Any]], Any]
+    kind: str
+    drawn: list[Any]
+    library: str = "numpy"
+
+
+def edges(dtype: str) -> list[Any]:
+    """Values of a type that are equal often, and the ends of its range."""
+    if np.dtype(dtype).kind == "b":
+        return [True, False]
+    if np.dtype(dtype).kind == "f":
+        return [0.0, -0.0, 1.5, -2.25, 1e10, math.inf, math.nan]
+    info = np.iinfo(dtype)
+    return [0, 1, 3, info.max, info.max - 1, info.min]
+
+
+def numpy_column(dtype: str) -> Column:
+    return Column(lambda items: np.array(items, dtype), np.dtype(dtype).kind, edges(dtype))
+
+
+def library_column(library: str, dtype: str) -> Column:
+    name = np.dtype(dtype).name
+    types = {
+        "pyarrow": {"bool": "bool_", "float64": "float64"}.get(name, name),
+        "polars": {"bool": "Boolean", "uint64": "UInt64"}.get(name, name.title()),
+        "pandas": {"bool": "BooleanDtype", "uint64": "UInt64Dtype"}.get(name, "Int64Dtype"),
+    }
+
+    def make(items: list[Any]) -> Any:
+        module = importlib.import_module(library)
+        made_type = getattr(module, types[library])
+        if library == "pyarrow":
+            return module.array(items, made_type())
+        return module.Series(items, dtype=made_type() if library == "pandas" else made_type)
+
+    return Column(make, np.dtype(dtype).kind, [*edges(dtype), None], library)
+
+
+COLUMNS: dict[str, Column] = {dtype: numpy_column(dtype) for dtype in (*INTEGERS, "f2", "f4", "f8", "?")}
+COLUMNS |= {
+    f"{library} {dtype}": library_column(library, dtype)
+    for dtype in ("i8", "u8", "?", "f8")
+    for library in ("pyarrow", "polars", "pandas")
+    if importlib.util.find_spec(library) and (library, dtype) != ("pandas", "f8")  # in which NaN and null are one
+}
+
+
+def groups_of(codes: list[int], values: list[Any]) -> list[list[Any]]:
+    made: list[list[Any]] = [[] for _ in range(max(codes, default=-1) + 1)]
+    for code, value in zip(codes, values, strict=True):
+        if code >= 0 and value is not None:
+            made[code].append(value)
+    return made
+
+
+def python_items(answer: Any) -> list[Any]:
+    """An answer as Python's numbers, nulls as None."""
+    return [item.item() if hasattr(item, "item") else item for item in items_of(answer)]
+
+
+def keys_like(column: Column, keys: list[int]) -> Any:
+    """Keys in the library of a column."""
+    return (np.array if column.library == "numpy" else COLUMNS[f"{column.library} i8"].make)(keys)
+
+
+@st.composite
+def tables(draw: st.DrawFn, items: Any, most: int = 30) -> tuple[list[int], list[Any]]:
+    """Keys, and a value for each."""
+    n = draw(st.integers(0, most))
+    return draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)), draw(st.lists(items, min_size=n, max_size=n))
+
+
+@pytest.mark.parametrize("operation", ORACLES)
+@pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
+@few
+@given(data=st.data())
+def test_operations(column: Column, operation: str, data: st.DataObject) -> None:
+    keys, values = data.draw(tables(st.sampled_from(column.drawn)))
+    made = warphash.group_by(keys_like(column, keys)).agg(answer=(column.make(values), operation))
+    answers = python_items(made["answer"])
+    if column.library == "numpy":
+        values = column.make(values).tolist()  # as a narrow type rounds them
+    expected = [ORACLES[operation](held, column.kind) for held in groups_of(Oracle(keys).codes, values)]
+    if column.library == "numpy":  # which has no nulls
+        expected = [math.nan if item is None else item for item in expected]
+    assert list(map(as_shown, answers)) == list(map(as_shown, expected))
+
+
+@pytest.mark.parametrize("operation", ["argmin", "argmax"])
+@pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
+@few
+@given(data=st.data())
+def test_positions_of_extremes(column: Column, operation: str, data: st.DataObject) -> None:
+    keys, values = data.draw(tables(st.sampled_from(column.drawn)))
+    made = warphash.group_by(keys_like(column, keys)).agg(answer=(column.make(values), operation))
+    if column.library == "numpy":
+        values = column.make(values).tolist()
+    codes, expected = Oracle(keys).codes, []
+    for group in range(max(codes, default=-1) + 1):
+        rows = [row for row, code in enumerate(codes) if code == group and values[row] is not None]
+        at = place([values[row] for row in rows], operation == "argmax")
+        expected.append(None if at is None else rows[at])
+    assert python_items(made["answer"]) == expected
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("operation", ["first", "last", "count", "nunique"])
+@few
+@given(data=st.data())
+def test_operations_of_any_type(kind: Kind, operation: str, data: st.DataObject) -> None:
+    keys, items = data.draw(tables(st.sampled_from(kind.items)))
+    if not keys:
+        return
+    column = kind.make(items)
+    is_missing = [item is None or (type(item).__module__ == "numpy" and np.isnat(item)) for item in items]
+    made = warphash.group_by(keys).agg(answer=(column, operation))["answer"]
+    codes = Oracle(keys).codes
+    expected: list[Any] = []
+    for group in range(max(codes) + 1):
+        rows = [row for row, code in enumerate(codes) if code == group]
+        there = [row for row in rows if not is_missing[row]]
+        if operation == "count":
+            expected.append(len(there))
+        elif operation == "nunique":
+            expected.append(len({canonical(items[row]) for row in there}))
+        else:
+            expected.append(items[(there or rows)[-1 if operation == "last" and there else 0]])
+    assert shown(items_of(made)) == shown(expected)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("nulls", ["key", "drop"])
+@pytest.mark.parametrize("order", ["first", "sorted", "any"])
+@few
+@given(data=st.data())
+def test_keys_of_all_kinds(kind: Kind, nulls: Any, order: Any, data: st.DataObject) -> None:
+    items = data.draw(lists_of(kind))
+    values = np.arange(len(items))
+    rule = "one" if nulls == "key" else "dropped"
+    oracle = Oracle(items, rule, rule)
+    grouped = warphash.group_by(kind.make(items), nulls=nulls, order=order)
+    made = grouped.agg(total=(values, "sum"), least=(values.tolist(), "min"), size="size")
+    keys = in_order(oracle.values) if order == "sorted" else oracle.values
+    assert shown(items_of(made.keys)) == shown(items_of(grouped.keys)) == shown(keys)
+    codes = [-1 if code < 0 else shown(keys).index(shown(oracle.values)[code]) for code in oracle.codes]
+    assert python_items(grouped.codes) == codes
+    rows = [[row for row, code in enumerate(codes) if code == group] for group in range(len(keys))]
+    assert python_items(made["total"]) == list(map(sum, rows))
+    assert python_items(made["least"]) == list(map(min, rows))
+    assert python_items(made["size"]) == python_items(grouped.size()) == list(map(len, rows))
+    offsets, listed = map(python_items, grouped.rows())
+    assert [listed[begin:end] for begin, end in pairwise(offsets)] == rows
+
+
+@few
+@given(data=st.data())
+@pytest.mark.parametrize("nulls", ["key", "drop"])
+def test_rows_of_columns(nulls: Any, data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, 30))
+    columns = [
+        data.draw(st.lists(st.sampled_from(items), min_size=n, max_size=n)) for items in ([1, 2, None], ["a", "b"])
+    ]
+    rows = list(zip(*columns, strict=True))
+    codes = Oracle([None if nulls == "drop" and row[0] is None else row for row in rows], null="dropped").codes
+    values = [float(value) for value in range(n)]
+    made = warphash.group_by(tuple(np.array(column, object) for column in columns), nulls=nulls).agg(s=(values, "sum"))
+    expected = [sum(held) for held in groups_of(codes, values)]
+    assert made["s"].tolist() == expected
+    assert len(made.keys) == 2 and len(made.keys[0]) == len(expected)
+
+
+@pytest.mark.parametrize("operation", ["min", "max", "first", "last", "argmin", "count"])
+def test_times(operation: str) -> None:
+    times = np.array(["NaT", "2020-03-01", "2019-01-01", "NaT", "2021-01-01"], "M8[s]")
+    made = warphash.group_by([1, 1, 1, 2, 3]).agg(answer=(times, operation))["answer"]
+    expected = {
+        "min": ["2019-01-01T00:00:00", "NaT", "2021-01-01T00:00:00"],
+        "max": ["2020-03-01T00:00:00", "NaT", "2021-01-01T00:00:00"],
+        "first": ["2020-03-01T00:00:00", "NaT", "2021-01-01T00:00:00"],
+        "last": ["2019-01-01T00:00:00", "NaT", "2021-01-01T00:00:00"],
+        "argmin": ["2", "None", "4"],
+        "count": ["2", "0", "1"],
+    }
+    assert [str(item) for item in made] == expected[operation]
+
+
+def test_times_keep_their_zone() -> None:
+    pandas = pytest.importorskip("pandas")
+    times = pandas.Series(pandas.to_datetime(["2020-01-02", "2020-01-01"])).dt.tz_localize("Europe/Berlin")
+    made = warphash.group_by([1, 1]).agg(first=(times, "first"), least=(times, "min"))
+    assert made["first"].dtype == made["least"].dtype == times.dtype
+    assert (made["first"][0], made["least"][0]) == (times[0], times[1])
+
+
+def test_an_answer_is_of_the_library_of_the_keys() -> None:
+    polars = pytest.importorskip("polars")
+    made = warphash.group_by(polars.Series([4, 4])).agg(a=(np.array([1.5, 2]), "sum"), b=([None, None], "nunique"))
+    assert made["a"].equals(polars.Series([3.5])) and made["b"].to_list() == [0]
+    assert list(made) == ["a", "b"] and len(made) == 2
+
+
+def test_nulls_without_a_column_library() -> None:
+    values = pytest.importorskip("pyarrow").array([None, 5, None, 2**63 - 1])
+    made = warphash.group_by(np.array([1, 2, 1, 2])).agg(least=(values, "min"), mean=(values, "mean"))
+    assert made["least"].tolist() == [None, 5] and made["least"].dtype == object
+    assert np.isnan(made["mean"][0]) and made["mean"][1] == (5 + 2**63 - 1) / 2
+
+
+@pytest.mark.parametrize("keys", [[], np.empty(0, "i8"), (np.empty(0, "i8"), np.empty(0))])
+def test_no_rows(keys: Any) -> None:
+    values = np.empty(0)
+    made = warphash.group_by(keys).agg(size="size", **{name: (values, name) for name in AGGREGATES})
+    assert {len(made[name]) for name in made} == {0}
+    assert warphash.group_by(keys).rows().offsets.tolist() == [0]
+
+
+def test_one_call_gives_what_many_give() -> None:
+    random = np.random.default_rng(3)
+    keys, values = random.integers(0, 50, 4000), random.normal(size=4000)
+    grouped = warphash.group_by(keys)
+    made = grouped.agg(**{name: (values, name) for name in AGGREGATES})
+    for name in AGGREGATES:
+        assert np.array_equal(made[name], grouped.agg(x=(values, name))["x"], equal_nan=True)
+    for name in ("count", "sum", "mean", "min", "max"):
+        assert np.array_equal(made[name], getattr(grouped, name)(values))
+
+
+def test_nulls_beside_duckdb() -> None:
+    duckdb = pytest.importorskip("duckdb")
+    pyarrow = pytest.importorskip("pyarrow")
+    random = np.random.default_rng(4)
+    n = 5000
+    keys = pyarrow.array(random.integers(0, 40, n), mask=random.random(n) < 0.1)
+    values = pyarrow.array(random.integers(-5, 5, n), mask=(random.random(n) < 0.3) | (random.integers(0, 4, n) == 0))
+    asked = "count(*), count(v), coalesce(sum(v), 0), avg(v), min(v), max(v), count(distinct v), median(v), var_samp(v)"
+    with duckdb.connect() as database:
+        database.register("rows", pyarrow.table({"k": keys, "v": values}))
+        expected = database.sql(f"select k, {asked} from rows group by k order by k nulls last").fetchall()
+    names = ("count", "sum", "mean", "min", "max", "nunique", "median", "var")
+    made = warphash.group_by(keys, order="sorted").agg(size="size", **{name: (values, name) for name in names})
+    found = zip(made.keys.to_pylist(), *(made[name].to_pylist() for name in made), strict=True)
+    for mine, theirs in zip(found, expected, strict=True):
+        assert mine[:3] == theirs[:3]
+        assert mine[1:] == pytest.approx(tuple(map(float, theirs[1:])), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "said"),
+    [
+        (lambda: warphash.group_by([1], nulls="skip"), ParameterError, "nulls must be"),
+        (lambda: warphash.group_by([1], order="last"), ParameterError, "order must be"),
+        (lambda: warphash.group_by([1]).agg(x="total"), ParameterError, "expected \\(column, operation\\) or 'size'"),
+        (lambda: warphash.group_by([1]).agg(x=([1], "total")), ParameterError, "expected one of size, count"),
+        (
+            lambda: warphash.group_by([1]).agg(x=(["a"], "sum")),
+            DtypeError,
+            "expected numbers .* for 'sum', got <U1",
+        ),
+        (lambda: warphash.group_by([1]).agg(x=([1j], "min")), DtypeError, "got complex128"),
+        (lambda: warphash.group_by([1]).agg(x=(np.array(["2020"], "M8[s]"), "sum")), DtypeError, "for 'sum'"),
+        (lambda: warphash.group_by([1]).agg(x=([1, 2], "sum")), ShapeError, "one value for each of 1 keys, got 2"),
+        (lambda: warphash.group_by([1]).agg(x=(["a", None], "sum")), ShapeError, "for each of 1 keys, got 2"),
+        (lambda: warphash.group_by((np.array([1]), np.array([1, 2]))), ShapeError, "of one length"),
+    ],
+)
+def test_errors(call: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        call()
+
+
+# ---- many rows
+@pytest.fixture(params=[1, 2, 3, 4])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    """That many threads."""
+    warphash.set_num_threads(request.param)
+    yield request.param
+    warphash.set_num_threads(None)
+
+
+def in_stretches(codes: Any, values: Any, count: int) -> Any:
+    """The sums of groups: in stretches of rows, whose sums are added in their order."""
+    groups, n = int(codes.max()) + 1, len(codes)
+    length = math.ceil(math.ceil(n / count) / 64) * 64
+    total = np.zeros(groups)
+    for begin in range(0, n, length):
+        part = np.zeros(groups)
+        np.add.at(part, codes[begin : begin + length], values[begin : begin + length])  # in the order of rows
+        total += part
+    return total
+
+
+@pytest.mark.parametrize("keys_of", ["hashed", "of a small span", "of 2 bytes", "rows"])
+@pytest.mark.parametrize(("distinct", "stretches"), [(1, 16), (500, 16), (6_000, 1), (40_000, 1), (150_000, 1)])
+def test_sums_to_the_bit(
+    threads: int, keys_of: str, distinct: int, stretches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ways, "_FEWEST_IN_STRETCH", 1 << 12)
+    monkeypatch.setattr(ways, "_MOST_MERGED", 1 << 12)
+    random = np.random.default_rng(distinct)
+    n = 100_000
+    numbers = random.permutation(n) if distinct > n else random.integers(0, distinct, n)
+    if keys_of == "of 2 bytes":
+        numbers = numbers % 65_536
+    keys: Any = {
+        "hashed": numbers * 0x9E3779B97F4A7C1,
+        "of a small span": numbers - 70,
+        "of 2 bytes": numbers.astype("u2"),
+        "rows": (numbers % 7, numbers // 7 * 2**50),
+    }[keys_of]
+    values = random.normal(size=n) * 10.0 ** random.integers(-9, 9, n)
+    whole = random.integers(-(2**62), 2**62, n)
+    made = warphash.group_by(keys).agg(
+        floats=(values, "sum"), integers=(whole, "sum"), least=(values, "min"), squares=(values, "var"), size="size"
+    )
+    uniques, firsts, codes = np.unique(numbers, return_index=True, return_inverse=True)
+    order = np.argsort(firsts)
+    codes = np.argsort(order)[codes]
+    assert np.array_equal(made["floats"].view("u8"), in_stretches(codes, values, stretches).view("u8"))
+    total = np.zeros(len(uniques), "i8")
+    np.add.at(total, codes, whole)
+    assert np.array_equal(made["integers"], total)
+    least = np.full(len(uniques), np.inf)
+    np.minimum.at(least, codes, values)
+    assert np.array_equal(made["least"], least)
+    counts = np.bincount(codes)
+    assert np.array_equal(made["size"], counts)
+    centers = warphash.group_by(keys).mean(values)
+    squares = in_stretches(codes, (values - centers[codes]) ** 2, stretches) / np.maximum(counts - 1, 1)
+    assert np.array_equal(made["squares"], np.where(counts > 1, squares, np.nan), equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, "f4", "f8", "?"])
+@pytest.mark.parametrize("distinct", [300, 200_000])
+def test_values_of_all_widths_in_chunks_and_parts(threads: int, dtype: str, distinct: int) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    random = np.random.default_rng(5)
+    n = 50_000
+    keys, valid = random.integers(0, distinct, n) * 2**40, random.random(n) < 0.8
+    values = random.integers(0, 2, n).astype(dtype) if dtype == "?" else random.integers(0, 100, n).astype(dtype)
+    made = warphash.group_by(keys).agg(
+        total=(pyarrow.array(values, mask=~valid), "sum"),
+        most=(values, "max"),
+        count=(pyarrow.array(values, mask=~valid), "count"),
+    )
+    _, firsts, codes = np.unique(keys, return_index=True, return_inverse=True)
+    codes = np.argsort(np.argsort(firsts))[codes]
+    groups = codes.max() + 1
+    assert np.array_equal(made["total"], np.bincount(codes[valid], values[valid], groups).astype(made["total"].dtype))
+    assert np.array_equal(made["count"], np.bincount(codes[valid], minlength=groups))
+    most = np.zeros(groups, dtype)
+    np.maximum.at(most, codes, values)
+    assert np.array_equal(made["most"], most) and made["most"].dtype == values.dtype
