@@ -30,6 +30,12 @@ def reloaded(keys: Any) -> warphash.Index:
         return warphash.Index.load(Path(folder, "index"))
 
 
+def aggregates(keys: Any, values: Any, order: Any = "first", nulls: Any = "key") -> tuple[Any, ...]:
+    grouped = warphash.group_by(keys, order=order, nulls=nulls)
+    asked = {name: (values, name) for name in ("sum", "max", "std", "last", "nunique", "median")}
+    return (*grouped.agg(size="size", **asked).columns.values(), *grouped.rows())
+
+
 CALLS: dict[str, Callable[[], Any]] = {
     "unique of few": lambda: warphash.unique(FEW, True, True, True, sorted=True),
     "unique of many, int32": lambda: warphash.unique(MANY, True, True, True, sorted=True, index_dtype="int32"),
@@ -44,6 +50,11 @@ CALLS: dict[str, Callable[[], Any]] = {
     "isin of few": lambda: warphash.isin(FEW, FEW[:20]),
     "isin of many": lambda: warphash.isin(MANY, MANY[:5000] * 2),
     "isin of texts": lambda: warphash.isin(TEXTS, TEXTS[:50]),
+    "group_by of few": lambda: aggregates(FEW, FLOATS),
+    "group_by of many": lambda: aggregates(MANY, MANY, "first"),
+    "group_by of parts": lambda: aggregates(MANY * 2**40 + np.arange(len(MANY)) % 7, MANY),
+    "group_by of texts": lambda: aggregates(TEXTS, FLOATS, "sorted", "drop"),
+    "group_by of rows": lambda: aggregates((FEW, TEXTS), FLOATS),
     "setxor1d": lambda: warphash.setxor1d(FEW, FEW[:30]),
     "Index": lambda: warphash.Index(MANY).get_indexer_non_unique(MANY[:1000] * 2),
     "Index of a file": lambda: reloaded(TEXTS).get_indexer_non_unique(TEXTS[::-1]),

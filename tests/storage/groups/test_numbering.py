@@ -259,11 +259,8 @@ def test_refused_memory_is_an_error(device: str, width: int, kind: str, once: bo
 
 
 def test_a_thread_without_memory_for_its_table_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def way_of(n: int, distinct: int, span: int | None, threads: int) -> Way:
-        return Way(1)
-
     rows = rows_of(keys_like("different", 20_000), 8)
-    monkeypatch.setattr(word_numbers, "way_of", way_of)
+    monkeypatch.setattr(word_numbers, "way_of", lambda *_: Way(1))
     monkeypatch.setattr(word_numbers, "distinct_of_sample", lambda *_: 1 << 50)
     monkeypatch.setattr(word_numbers, "min", lambda *given: max(given), raising=False)
     with pytest.raises(MemoryError, match="table of the distinct keys"):
