@@ -49,7 +49,7 @@ CONSTANT_NAME = r"k(?:[A-Z][a-z0-9]*)+"
 OPERAND = rf"(?:\d+(?:ull)?|{CONSTANT_NAME})"
 VALUE = rf"{OPERAND}(?: (?:<<|\+|/) {OPERAND})?"
 CONSTANT = re.compile(rf"{COMMENT}constexpr (?:int|u32|u64) (?P<name>{CONSTANT_NAME}) = (?P<value>{VALUE});\n")
-ENUM = re.compile(rf"{COMMENT}enum (?P<name>\w+) : (?:u8|u64) {{ (?P<members>.+) }};\n")
+ENUM = re.compile(rf"{COMMENT}enum (?P<name>\w+) : (?:u8|u64) {{\s(?P<members>[^{{}}]+)\s}};\n")
 MEMBER = re.compile(rf"(?P<name>{CONSTANT_NAME})(?: = (?P<value>\d+))?")
 STRUCTURE = re.compile(rf"{COMMENT}struct (?P<name>\w+)(?: : (?P<base>\w+))? {{\n(?P<body>(?:  .*\n)+)}};\n")
 FIELD = re.compile(
@@ -162,7 +162,7 @@ class Reader:
 
     def members(self, match: re.Match[str]) -> dict[str, int]:
         members: dict[str, int] = {}
-        for text in match["members"].split(", "):
+        for text in re.split(r",\s+", match["members"].strip()):
             member = MEMBER.fullmatch(text)
             if member is None:
                 self.refuse(match.start("members"), f"expected kName or kName = number, not {text!r}")

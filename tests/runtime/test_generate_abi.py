@@ -57,7 +57,10 @@ struct Things {
 enum Name : u64 { kThis = 0, kThat };
 
 // What happens to a thing.
-enum Operation : u8 { kTakeThing = 0, kLeaveThing };
+enum Operation : u8 {
+  kTakeThing = 0,
+  kLeaveThing
+};
 
 // Things with a size.
 struct SizedThings : Things {

@@ -5,10 +5,31 @@
 namespace warphash {
 
 // The type of a value.
-enum ValueType : u64 { kInt8Value = 0, kInt16Value, kInt32Value, kInt64Value, kUint8Value, kUint16Value, kUint32Value, kUint64Value, kFloat32Value, kFloat64Value };
+enum ValueType : u64 {
+  kInt8Value = 0,
+  kInt16Value,
+  kInt32Value,
+  kInt64Value,
+  kUint8Value,
+  kUint16Value,
+  kUint32Value,
+  kUint64Value,
+  kFloat32Value,
+  kFloat64Value
+};
 
 // What a group keeps of its values. Integers have 64 bits, and floating-point numbers are float64.
-enum Accumulation : u64 { kCountKept = 0, kSumKept, kFloatSumKept, kProductKept, kFloatProductKept, kMinKept, kMaxKept, kTrueKept, kSquaresKept };
+enum Accumulation : u64 {
+  kCountKept = 0,
+  kSumKept,
+  kFloatSumKept,
+  kProductKept,
+  kFloatProductKept,
+  kMinKept,
+  kMaxKept,
+  kTrueKept,
+  kSquaresKept
+};
 
 // A column of values.
 struct ValueColumn {
@@ -40,7 +61,7 @@ struct RecordBatch : PartBatch {
   u64 stretch_sizes;   // u32 per stretch: the records in use; 0: `room`, less the one of dropped elements
   u64 records_of;      // u32 per part: where its records begin in `cells`
   u64 filled;          // u64: how many records of parts there are
-  u64 is_first;        // record_parts: u32 per 32 elements, and one more per part, 0 at first: a bit for each first element
+  u64 is_first;  // record_parts: u32 per 32 elements, and one more per part, 0 at first: a bit for each first element
 };
 
 }  // namespace warphash

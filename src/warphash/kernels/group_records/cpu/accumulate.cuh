@@ -28,13 +28,17 @@ constexpr u64 kSignBit = 1ull << 63;
 struct SumOperation {
   static constexpr u64 kIdentity = 0;
   template <class T>
-  WARPHASH_FN static u64 word(T x, f64) { return static_cast<u64>(x); }
+  WARPHASH_FN static u64 word(T x, f64) {
+    return static_cast<u64>(x);
+  }
   WARPHASH_FN static u64 combined(u64 a, u64 b) { return a + b; }
 };
 struct FloatSumOperation {
   static constexpr u64 kIdentity = 0;
   template <class T>
-  WARPHASH_FN static u64 word(T x, f64) { return bits_as<u64>(static_cast<f64>(x)); }
+  WARPHASH_FN static u64 word(T x, f64) {
+    return bits_as<u64>(static_cast<f64>(x));
+  }
   WARPHASH_FN static u64 combined(u64 a, u64 b) { return bits_as<u64>(bits_as<f64>(a) + bits_as<f64>(b)); }
 };
 struct ProductOperation : SumOperation {
@@ -47,7 +51,9 @@ struct FloatProductOperation : FloatSumOperation {
 };
 struct TrueOperation : SumOperation {
   template <class T>
-  WARPHASH_FN static u64 word(T x, f64) { return x != 0; }
+  WARPHASH_FN static u64 word(T x, f64) {
+    return x != 0;
+  }
 };
 struct SquaresOperation : FloatSumOperation {
   template <class T>
@@ -74,13 +80,17 @@ WARPHASH_FN u64 chosen(bool condition, u64 a, u64 b) { return b ^ ((a ^ b) & (0 
 struct MinOperation {
   static constexpr u64 kIdentity = ~kSignBit;
   template <class T>
-  WARPHASH_FN static u64 word(T x, f64) { return rank_of<T, kSignBit>(x); }
+  WARPHASH_FN static u64 word(T x, f64) {
+    return rank_of<T, kSignBit>(x);
+  }
   WARPHASH_FN static u64 combined(u64 a, u64 b) { return chosen(static_cast<i64>(b) < static_cast<i64>(a), b, a); }
 };
 struct MaxOperation {
   static constexpr u64 kIdentity = kSignBit;
   template <class T>
-  WARPHASH_FN static u64 word(T x, f64) { return rank_of<T, ~kSignBit>(x); }
+  WARPHASH_FN static u64 word(T x, f64) {
+    return rank_of<T, ~kSignBit>(x);
+  }
   WARPHASH_FN static u64 combined(u64 a, u64 b) { return chosen(static_cast<i64>(a) < static_cast<i64>(b), b, a); }
 };
 
@@ -88,29 +98,47 @@ struct MaxOperation {
 template <class See>
 WARPHASH_FN void with_operation(u64 operation, const See& see) {
   switch (operation) {
-    case kFloatSumKept: return see.template operator()<FloatSumOperation>();
-    case kProductKept: return see.template operator()<ProductOperation>();
-    case kFloatProductKept: return see.template operator()<FloatProductOperation>();
-    case kMinKept: return see.template operator()<MinOperation>();
-    case kMaxKept: return see.template operator()<MaxOperation>();
-    case kTrueKept: return see.template operator()<TrueOperation>();
-    case kSquaresKept: return see.template operator()<SquaresOperation>();
-    default: return see.template operator()<SumOperation>();  // kSumKept, and counts, which are added
+    case kFloatSumKept:
+      return see.template operator()<FloatSumOperation>();
+    case kProductKept:
+      return see.template operator()<ProductOperation>();
+    case kFloatProductKept:
+      return see.template operator()<FloatProductOperation>();
+    case kMinKept:
+      return see.template operator()<MinOperation>();
+    case kMaxKept:
+      return see.template operator()<MaxOperation>();
+    case kTrueKept:
+      return see.template operator()<TrueOperation>();
+    case kSquaresKept:
+      return see.template operator()<SquaresOperation>();
+    default:
+      return see.template operator()<SumOperation>();  // kSumKept, and counts, which are added
   }
 }
 template <class See>
 WARPHASH_FN void with_type(u64 type, const See& see) {
   switch (type) {
-    case kInt8Value: return see.template operator()<i8>();
-    case kInt16Value: return see.template operator()<i16>();
-    case kInt32Value: return see.template operator()<i32>();
-    case kInt64Value: return see.template operator()<i64>();
-    case kUint8Value: return see.template operator()<u8>();
-    case kUint16Value: return see.template operator()<u16>();
-    case kUint32Value: return see.template operator()<u32>();
-    case kUint64Value: return see.template operator()<u64>();
-    case kFloat32Value: return see.template operator()<f32>();
-    default: return see.template operator()<f64>();
+    case kInt8Value:
+      return see.template operator()<i8>();
+    case kInt16Value:
+      return see.template operator()<i16>();
+    case kInt32Value:
+      return see.template operator()<i32>();
+    case kInt64Value:
+      return see.template operator()<i64>();
+    case kUint8Value:
+      return see.template operator()<u8>();
+    case kUint16Value:
+      return see.template operator()<u16>();
+    case kUint32Value:
+      return see.template operator()<u32>();
+    case kUint64Value:
+      return see.template operator()<u64>();
+    case kFloat32Value:
+      return see.template operator()<f32>();
+    default:
+      return see.template operator()<f64>();
   }
 }
 WARPHASH_FN u64 identity_of(const Accumulator& accumulator) {

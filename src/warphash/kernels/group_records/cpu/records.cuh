@@ -280,8 +280,7 @@ struct ReplayFirsts {
       }
       for (u64 word = 0; word < b.width; ++word) {
         const Finish finish = finishes.of[word];
-        for (u32 k = 0; k < found; ++k)
-          finish.out[number + k] = finish(pointer<const u64>(b.cells)[records[k] + word]);
+        for (u32 k = 0; k < found; ++k) finish.out[number + k] = finish(pointer<const u64>(b.cells)[records[k] + word]);
       }
       number += found;
     }
