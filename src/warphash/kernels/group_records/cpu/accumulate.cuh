@@ -74,7 +74,9 @@ WARPHASH_FN u64 rank_of(T x) {
   else
     return static_cast<u64>(static_cast<i64>(x));
 }
-// `a` if the condition holds, else `b`, without a branch: which value is the least so far is hard to predict.
+
+// `a` if the condition holds, else `b`, without a branch: of groups with few values, a new minimum is hard to foretell
+// (docs/performance/group-by.md).
 WARPHASH_FN u64 chosen(bool condition, u64 a, u64 b) { return b ^ ((a ^ b) & (0 - static_cast<u64>(condition))); }
 
 struct MinOperation {
