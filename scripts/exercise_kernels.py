@@ -20,7 +20,7 @@ from unittest import mock
 
 import numpy as np
 
-from warphash import HashMap, HashSet, MultiMap, Operation
+from warphash import HashMap, HashSet, MultiMap, Operation, group_by
 from warphash.designs import registry
 from warphash.runtime.devices import engine_for
 from warphash.settings import ORDER_VARIABLE
@@ -204,6 +204,10 @@ def exercise_groups(device: str, n: int) -> None:
         table.erase_all(asked[::2])
         table.check()
         assert len(table) == sum(len(its) - 1 for its in expected[1::2])
+        if device == "cpu":
+            made = group_by(keys).agg(total=(values, "sum"), greatest=(values, "max"))
+            assert made["total"].tolist() == list(map(sum, expected))
+            assert made["greatest"].tolist() == list(map(max, expected))
 
 
 def main() -> None:

@@ -230,6 +230,12 @@ def test_an_answer_is_of_the_library_of_the_keys() -> None:
     assert list(made) == ["a", "b"] and len(made) == 2
 
 
+def test_any_byte_but_0_is_true() -> None:
+    values = np.array([0, 2, 255], "u1").view(np.bool_)
+    made = warphash.group_by([4, 4, 4]).agg(total=(values, "sum"), most=(values, "max"), all=(values, "all"))
+    assert (made["total"].tolist(), made["most"].tolist(), made["all"].tolist()) == ([2], [True], [False])
+
+
 def test_nulls_without_a_column_library() -> None:
     values = pytest.importorskip("pyarrow").array([None, 5, None, 2**63 - 1])
     made = warphash.group_by(np.array([1, 2, 1, 2])).agg(least=(values, "min"), mean=(values, "mean"))

@@ -6,7 +6,7 @@ The others need the code of each value.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -41,6 +41,8 @@ class Groups:
         Groups come in ascending order of their elements; else in the order of first appearance.
     wanted
         Words to keep.
+    codes
+        Whether `codes` are needed; they are found when they are first asked for if it is False.
 
     Attributes
     ----------
@@ -48,11 +50,12 @@ class Groups:
         The position at which each group first appears.
     """
 
-    def __init__(self, elements: Elements, missing: Missing, is_sorted: bool, wanted: list[Wanted]) -> None:
+    def __init__(
+        self, elements: Elements, missing: Missing, is_sorted: bool, wanted: Sequence[Wanted], codes: bool = False
+    ) -> None:
         self._elements, self._missing = elements, missing
         wanted = list(dict.fromkeys(wanted))
-        made = summarised(elements, missing, wanted)
-        self.firsts, words = made.firsts, made.words
+        self.firsts, words, self._codes = summarised(elements, missing, wanted, codes)
         self._order: Indices | None = None
         if is_sorted:
             self._order = elements.order(elements.taken(self.firsts))
@@ -64,8 +67,11 @@ class Groups:
 
     @cached_property
     def codes(self) -> Indices:
-        """The group of each element; -1 for an element that was dropped."""
-        made = self._elements.number(Asked(codes=True, nan=self._missing, null=self._missing)).code_of_each
+        """The group of each element, int64; -1 for an element that was dropped."""
+        made = self._codes
+        if made is None:
+            made = self._elements.number(Asked(codes=True, nan=self._missing, null=self._missing)).code_of_each
+        made = made.astype(np.int64, copy=False)
         if self._order is None or not len(self):
             return made
         places = np.empty(len(self) + 1, np.int64)

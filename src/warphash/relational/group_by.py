@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -69,8 +69,8 @@ class GroupBy:
     ) -> None:
         self._elements, self._missing, self._is_sorted = elements, missing, is_sorted
 
-    def _groups(self, *wanted: Wanted) -> Groups:
-        return Groups(self._elements, self._missing, self._is_sorted, list(wanted))
+    def _groups(self, wanted: Sequence[Wanted] = (), codes: bool = False) -> Groups:
+        return Groups(self._elements, self._missing, self._is_sorted, wanted, codes)
 
     @property
     def keys(self) -> Any:
@@ -80,11 +80,11 @@ class GroupBy:
     @property
     def codes(self) -> Any:
         """The group of each row, int64; -1 for a row that was dropped."""
-        return self._elements.for_each(self._groups().codes)
+        return self._elements.for_each(self._groups(codes=True).codes)
 
     def rows(self) -> GroupRows:
         """The rows of each group. O(n)."""
-        groups = self._groups()
+        groups = self._groups(codes=True)
         codes = groups.codes
         order = stable_order(codes)
         order = order[np.count_nonzero(codes < 0) :]
@@ -143,7 +143,7 @@ class GroupBy:
         """
         plan = _Plan(len(self._elements))
         answers = {name: plan.added(name, given) for name, given in asked.items()}
-        groups = self._groups(*plan.wanted)
+        groups = self._groups(plan.wanted)
         columns = {name: self._given(answer(groups)) for name, answer in answers.items()}
         return Aggregates(self._elements.taken(groups.firsts), columns)
 

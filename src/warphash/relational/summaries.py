@@ -42,13 +42,16 @@ class Summaries(NamedTuple):
         The position at which each first appears.
     words
         For each word that was wanted, one of each group.
+    codes
+        The group of each element, -1 for one that was dropped; None if the pass has not written them.
     """
 
     firsts: Indices
     words: list[WordArray]
+    codes: Indices | None = None
 
 
-def summarised(elements: Elements, missing: Missing, wanted: Sequence[Wanted]) -> Summaries:
+def summarised(elements: Elements, missing: Missing, wanted: Sequence[Wanted], codes: bool = False) -> Summaries:
     """Number elements, and keep words of values, in one pass where that is possible.
 
     Parameters
@@ -57,6 +60,8 @@ def summarised(elements: Elements, missing: Missing, wanted: Sequence[Wanted]) -
         In host memory.
     missing
         What elements are that are null, NaN or NaT.
+    codes
+        Whether to write codes.
 
     Raises
     ------
@@ -64,11 +69,15 @@ def summarised(elements: Elements, missing: Missing, wanted: Sequence[Wanted]) -
         As `Elements.number`.
     """
     n = len(elements)
-    if n and wanted and (rows := key_rows(_columns_of(elements), missing)):
+    if n and wanted and not codes and (rows := key_rows(_columns_of(elements), missing)):
         made = record(engine_for("cpu"), rows.ptr, rows.width, n, _record_of(wanted))
         return Summaries(copied_numbers(made.firsts, made.size), [_words(word, made.size) for word in made.words])
-    numbers = elements.number(Asked(codes=True, nan=missing, null=missing, dtype=narrowest_index_type(n)))
-    return Summaries(numbers.firsts, summarised_by(numbers.code_of_each, len(numbers.firsts), wanted))
+    needs_codes = codes or bool(wanted)
+    numbers = elements.number(Asked(needs_codes, nan=missing, null=missing, dtype=narrowest_index_type(n)))
+    if not needs_codes:
+        return Summaries(numbers.firsts, [])
+    words = summarised_by(numbers.code_of_each, len(numbers.firsts), wanted)
+    return Summaries(numbers.firsts, words, numbers.codes)
 
 
 def summarised_by(

@@ -60,7 +60,7 @@ class Values:
         """The values as kernels read them: truth values and times as integers. None if they are no numbers."""
         array = self.items.array
         if self.kind == "b":
-            return array.view(np.uint8)
+            return np.not_equal(array.view(np.uint8), 0).view(np.uint8)  # any byte but 0 is True
         if self.is_time:
             return array.view(np.int64)
         if array.dtype == np.float16:
