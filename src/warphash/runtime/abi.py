@@ -343,27 +343,6 @@ class TileOrderBatch(OrderBatch):
     _fields_ = _words("payloads out_numbers out_payloads")
 
 
-# ---- joins/abi.cuh
-ROWS_AT_ONCE = 4
-"""Rows that are written without a branch (joins/cpu/pairs.cuh)."""
-
-
-class RowLists(ctypes.Structure):
-    """The rows of each key, by the codes of keys."""
-
-    _fields_ = _words("offsets size rows row_bytes")
-
-
-class PairBatch(Launch):
-    """Elements with the codes of their keys, in chunks."""
-
-    _fields_ = _words("codes keeps_all length sums out_left out_right out_bytes")
-
-
-class TilePairBatch(PairBatch):
-    """The same on a GPU, whose codes have 8 bytes: each pair has a place (core/gpu/owners.cuh)."""
-
-    _fields_ = _words("counts starts elements firsts")
 # ---- group_records/abi.cuh
 class ValueType(IntEnum):
     """The type of a value."""
@@ -418,6 +397,29 @@ class RecordBatch(PartBatch):
     _fields_ = _words(
         "columns accumulators width cells room stretch_length stretches stretch_sizes records_of filled is_first"
     )
+
+
+# ---- joins/abi.cuh
+ROWS_AT_ONCE = 4
+"""Rows that are written without a branch (joins/cpu/pairs.cuh)."""
+
+
+class RowLists(ctypes.Structure):
+    """The rows of each key, by the codes of keys."""
+
+    _fields_ = _words("offsets size rows row_bytes")
+
+
+class PairBatch(Launch):
+    """Elements with the codes of their keys, in chunks."""
+
+    _fields_ = _words("codes keeps_all length sums out_left out_right out_bytes")
+
+
+class TilePairBatch(PairBatch):
+    """The same on a GPU, whose codes have 8 bytes: each pair has a place (core/gpu/owners.cuh)."""
+
+    _fields_ = _words("counts starts elements firsts")
 
 
 # ---- quotient/abi.cuh
