@@ -133,7 +133,7 @@ CHANGES = {
     ("name", "column"),
     [
         (name, column)
-        for name, columns in zip(NAMES, (1, 2, 3, 2, 2, 2, 2, 1, 2, 2), strict=True)
+        for name, columns in zip(NAMES, (1, 2, 3, 2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 5), strict=True)
         for column in range(columns)
     ],
 )
@@ -177,6 +177,11 @@ def test_inputs_have_their_shape(spread: Any) -> None:
     pairs_table, asked = inputs.pairs_and_lookups(replace(shape, hit_share=0.5), config)
     assert len(asked["key"]) == 1_001 and sorted(pairs_table["value"]) == list(range(3_000))
     assert np.isin(asked["key"], found).mean() == pytest.approx(0.5, abs=0.08)
+    left, right = inputs.sides(shape, config)
+    assert left["left"].tolist() == list(range(3_000)) and right["right"].tolist() == list(range(1_001))
+    assert sorted(right["key"]) == sorted(found)
+    left, right = inputs.sides_with_repeats(shape, config)
+    assert sorted(right["key"]) == sorted([*found, *found]) and len(right["right"]) == 2_002
 
 
 def test_an_operation_has_all_its_shapes() -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...errors import ParameterError
-from . import distinct, grouped, membership
+from . import distinct, grouped, joins, membership, summaries
 from .base import Op
 
 __all__ = ["OPS", "chosen"]
 
-OPS: dict[str, Op] = {op.name: op for op in (*distinct.OPS, *membership.OPS, *grouped.OPS)}
+OPS: dict[str, Op] = {op.name: op for op in (*distinct.OPS, *membership.OPS, *grouped.OPS, *joins.OPS, *summaries.OPS)}
 """All operations by their names, in the order of a report."""
 
 

@@ -11,7 +11,7 @@ from . import inputs, oracles
 from .base import Call, Op
 from .libraries import Library
 
-__all__ = ["OPS"]
+__all__ = ["OPS", "in_order", "places_of_each"]
 
 
 def _built(at: Library, pairs: Any) -> Any:
@@ -32,26 +32,29 @@ def _pairs_found(at: Library, answer: Any) -> Any:
     return asked[at.held({"place": np.repeat(np.arange(len(counts)), counts)})], values
 
 
-def _sorted_pairs(xp: Any, pairs: Any) -> Any:
+def in_order(lib: Any, pairs: Any) -> Any:
+    """Keys in ascending order, and their values in that order."""
     keys, values = pairs
-    order = xp.argsort(keys)
+    order = lib.argsort(keys)
     return keys[order], values[order]
 
 
-def _numpy_found(np: Any, pairs: Any, asked: Any) -> Any:
-    keys, values = _sorted_pairs(np, pairs)
-    begins, ends = np.searchsorted(keys, asked), np.searchsorted(keys, asked, side="right")
+def places_of_each(lib: Any, keys: Any, asked: Any) -> Any:
+    """The pairs of equal keys: places in ``asked``, and places in ``keys``, which ascend."""
+    on_torch = lib.__name__ == "torch"
+    begins, ends = lib.searchsorted(keys, asked), lib.searchsorted(keys, asked, side="right")
     counts = ends - begins
-    at = np.repeat(ends - np.cumsum(counts), counts) + np.arange(counts.sum())
-    return np.repeat(asked, counts), values[at]
+    repeat = lib.repeat_interleave if on_torch else lib.repeat
+    where = {"device": keys.device} if on_torch else {}
+    places = repeat(lib.arange(len(asked), **where), counts)
+    behind = lib.cumsum(counts, 0)
+    return places, repeat(ends - behind, counts) + lib.arange(len(places), **where)
 
 
-def _torch_found(torch: Any, pairs: Any, asked: Any) -> Any:
-    keys, values = _sorted_pairs(torch, pairs)
-    begins, ends = torch.searchsorted(keys, asked), torch.searchsorted(keys, asked, right=True)
-    counts = ends - begins
-    at = torch.repeat_interleave(ends - torch.cumsum(counts, 0), counts)
-    return torch.repeat_interleave(asked, counts), values[at + torch.arange(len(at), device=at.device)]
+def _found_by_sort(lib: Any, pairs: Any, asked: Any) -> Any:
+    keys, values = in_order(lib, pairs)
+    places, of_values = places_of_each(lib, keys, asked)
+    return asked[places], values[of_values]
 
 
 def _pandas_pairs(pd: Any, rows_of: Any) -> Any:
@@ -80,7 +83,7 @@ OPS = (
         oracles.pairs,
         Call(_built, _pairs_of),
         {
-            "numpy": Call(_sorted_pairs),
+            "numpy": Call(in_order),
             "pandas": Call(lambda pd, frame: frame.groupby("key", sort=False).indices, _pandas_pairs),
             "polars": Call(
                 lambda pl, frame: frame.group_by("key").agg("value"), lambda pl, frame: frame.explode("value")
@@ -93,8 +96,8 @@ OPS = (
                 lambda db, x: db.sql(f"SELECT key, list(value) AS values FROM {x} GROUP BY key").to_arrow_table(),
                 _duckdb_pairs,
             ),
-            "torch": Call(_sorted_pairs),
-            "cupy": Call(_sorted_pairs),
+            "torch": Call(in_order),
+            "cupy": Call(in_order),
         },
     ),
     Op(
@@ -104,7 +107,7 @@ OPS = (
         oracles.pairs_found,
         Call(_found, _pairs_found),
         {
-            "numpy": Call(_numpy_found),
+            "numpy": Call(_found_by_sort),
             "pandas": Call(lambda pd, frame, asked: pd.merge(asked, frame, on="key")),
             "polars": Call(lambda pl, frame, asked: asked.to_frame().join(frame, on="key")),
             "pyarrow": Call(
@@ -113,7 +116,7 @@ OPS = (
             "duckdb": Call(
                 lambda db, x, asked: db.sql(f"SELECT key, value FROM {asked} JOIN {x} USING (key)").fetchnumpy()
             ),
-            "torch": Call(_torch_found),
+            "torch": Call(_found_by_sort),
         },
         hit_shares=(0.5, 0.05),
     ),

@@ -10,7 +10,18 @@ import numpy as np
 from ..data.workloads import random_keys
 from .base import Array, Op, OpsConfig, Shape, Table
 
-__all__ = ["TINY_ROWS", "keys", "lookups", "pairs", "pairs_and_lookups", "shapes", "strings", "two_columns"]
+__all__ = [
+    "TINY_ROWS",
+    "keys",
+    "lookups",
+    "pairs",
+    "pairs_and_lookups",
+    "shapes",
+    "sides",
+    "sides_with_repeats",
+    "strings",
+    "two_columns",
+]
 
 TINY_ROWS = 10
 """Rows of a call that is mostly overhead."""
@@ -68,6 +79,19 @@ def pairs_and_lookups(shape: Shape, config: OpsConfig) -> tuple[Table, ...]:
     present, absent = _pools(shape, config)
     rng = np.random.default_rng(config.seed + 1)
     return *pairs(shape, config), {"key": _asked(shape, shape.distinct, present, absent, rng)}
+
+
+def sides(shape: Shape, config: OpsConfig) -> tuple[Table, ...]:
+    """`lookups` as the sides of a join, each with the numbers of its rows."""
+    left, right = lookups(shape, config)
+    return {**left, "left": np.arange(len(left["key"]))}, {**right, "right": np.arange(len(right["key"]))}
+
+
+def sides_with_repeats(shape: Shape, config: OpsConfig) -> tuple[Table, ...]:
+    """`sides`, but each key comes twice on the right."""
+    left, right = sides(shape, config)
+    keys = np.random.default_rng(config.seed + 2).permutation(np.repeat(right["key"], 2))
+    return left, {"key": keys, "right": np.arange(len(keys))}
 
 
 def _pools(shape: Shape, config: OpsConfig) -> tuple[Array, Array]:

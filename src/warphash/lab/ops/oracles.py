@@ -10,7 +10,16 @@ from ..bench.oracle import Oracle
 from ..data.workloads import distinct, first_of_each
 from .base import Array, Table
 
-__all__ = ["Distinct", "distinct_rows", "membership", "pairs", "pairs_found"]
+__all__ = [
+    "Distinct",
+    "distinct_rows",
+    "four_summaries",
+    "joined",
+    "membership",
+    "pairs",
+    "pairs_found",
+    "sums",
+]
 
 
 class Distinct:
@@ -73,14 +82,69 @@ def pairs(table: Table) -> Callable[[Array, Array], int]:
 
 def pairs_found(table: Table, asked: Table) -> Callable[[Array, Array], int]:
     """For each key that is looked up, the pairs of that key; all in any order. No value repeats in the table."""
-    order = np.argsort(table["key"], kind="stable")
-    keys, values = table["key"][order], table["value"][order]
+    keys, values = _by_key(table, "value")
     wanted = np.sort(asked["key"])
-    begins, ends = (np.searchsorted(keys, wanted, side) for side in ("left", "right"))
-    counts = ends - begins
-    at = np.repeat(ends - np.cumsum(counts), counts) + np.arange(counts.sum())
-    right = _by_value(np.repeat(wanted, counts), values[at])
+    places, at = _equal(wanted, keys)
+    right = _by_value(wanted[places], values[at])
     return lambda keys, values: _differing(_by_value(keys, values), right)
+
+
+def joined(left: Table, right: Table) -> Callable[[Array, Array], int]:
+    """The rows of two sides whose keys are equal, in any order."""
+    (left_keys, left_rows), (right_keys, right_rows) = _by_key(left, "left"), _by_key(right, "right")
+    left_at, right_at = _equal(left_keys, right_keys)
+    rights = np.int64(len(right_keys))
+
+    def words(left_row: Array, right_row: Array) -> tuple[Array, ...]:
+        if len(left_row) != len(right_row):
+            return left_row, right_row
+        return (np.sort(left_row.astype(np.int64) * rights + right_row),)
+
+    expected = words(left_rows[left_at], right_rows[right_at])
+    return lambda *columns: _differing(words(*columns), expected)
+
+
+def sums(table: Table) -> Callable[[Array, Array], int]:
+    """The sum of the values of each key; keys in any order."""
+    return _summaries(table, np.add.reduceat)
+
+
+def four_summaries(table: Table) -> Callable[..., int]:
+    """Sum, minimum, maximum and count of the values of each key; keys in any order."""
+    return _summaries(table, np.add.reduceat, np.minimum.reduceat, np.maximum.reduceat, _lengths)
+
+
+def _lengths(values: Array, begins: Array) -> Array:
+    return np.diff(begins, append=len(values))
+
+
+def _summaries(table: Table, *made: Callable[[Array, Array], Array]) -> Callable[..., int]:
+    keys, values = _by_key(table, "value")
+    begins = np.flatnonzero(first_of_each(keys))
+    expected = (keys[begins], *(one(values, begins) for one in made))
+
+    def wrong(*columns: Array) -> int:
+        lengths = {len(column) for column in columns}
+        if len(lengths) > 1:
+            return max(lengths)
+        order = np.argsort(columns[0])
+        return _differing(tuple(column[order] for column in columns), expected)
+
+    return wrong
+
+
+def _by_key(table: Table, other: str) -> tuple[Array, Array]:
+    """The keys of a table in ascending order, and another column in that order."""
+    order = np.argsort(table["key"], kind="stable")
+    return table["key"][order], table[other][order]
+
+
+def _equal(asked: Array, keys: Array) -> tuple[Array, Array]:
+    """The pairs of equal keys: places in ``asked``, and places in ``keys``, which ascend."""
+    begins, ends = (np.searchsorted(keys, asked, side) for side in ("left", "right"))
+    counts = ends - begins
+    places = np.repeat(np.arange(len(asked)), counts)
+    return places, np.repeat(ends - np.cumsum(counts), counts) + np.arange(len(places))
 
 
 def _comparable(array: Array) -> Array:
