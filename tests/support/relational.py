@@ -98,6 +98,12 @@ def column_kinds() -> list[Kind]:
     return kinds
 
 
+def categories_of_objects(given: list[Any]) -> Any:
+    """A column of pandas whose categories are Python objects. pandas sorts it by the order of the categories."""
+    pandas = importlib.import_module("pandas")
+    return pandas.Series(pandas.Categorical(given, pandas.Index(sorted(INTEGERS), dtype=object)))
+
+
 def torch_kind(dtype: str, items: tuple[Any, ...]) -> Kind:
     def make(given: list[Any]) -> Any:
         torch = importlib.import_module("torch")
@@ -131,6 +137,7 @@ KINDS = [
         *(torch_kind(dtype, FLOATS) for dtype in ("float32", "float64")),
         torch_kind("bool", (True, False)),
         *column_kinds(),
+        Kind("pandas", "category of objects", (*INTEGERS, None), categories_of_objects),
     ]
     if kind.is_installed
 ]

@@ -381,6 +381,7 @@ def elements_of(given: Any, axis: int | None = None) -> Elements:
 
 def items_of_column(given: Any) -> Items:
     """The items of a column, or of an array of objects."""
+    given = _objects_of_categories(given)
     dtype = getattr(given, "dtype", None)
     is_objects = isinstance(dtype, np.dtype) and dtype.kind == "O"
     text = _text_of_objects(given) if is_objects else text_of(given)
@@ -404,6 +405,18 @@ def _objects(answers: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> npt.NDA
     made = answers.astype(object)
     made[~valid] = None
     return made
+
+
+def _objects_of_categories(given: Any) -> Any:
+    """Copy a column of pandas whose categories are Python objects to an array of these. Other columns stay as they are.
+
+    Strings stay as they are, too: they are read by their codes.
+    """
+    coded = getattr(given, "cat", given)
+    objects = getattr(getattr(coded, "categories", None), "dtype", None) == np.dtype(object)
+    if not objects or text_of(given) is not None:
+        return given
+    return np.array([*coded.categories, None], object)[np.asarray(coded.codes)]  # a code of -1 is a null
 
 
 def _text_of_objects(items: Iterable[Any]) -> bool | None:
