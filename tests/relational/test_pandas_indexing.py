@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 import warphash
-from support.peers import expect_failure, not_applicable
+from support.peers import classes_of, expect_failure, not_applicable
 
 pd = pytest.importorskip("pandas")
 fixtures = pytest.importorskip("pandas.conftest")
@@ -92,32 +91,13 @@ MODULES = {
 
 def is_ours(name: str, test: Any) -> bool:
     """Whether a function is a test that calls one of the verbs."""
-    return name.startswith("test_") and any("get_indexer" in said for said in (name, *test.__code__.co_names))
-
-
-def classes_of(prefix: str, module: ModuleType) -> dict[str, type]:
-    """Classes with the tests of a module that call the verbs, by their names here.
-
-    Tests without a class become those of one whose name ends in ``Functions``.
-    """
-    groups = {name: vars(held) for name, held in vars(module).items() if name.startswith("Test")}
-    groups["TestFunctions"] = {
-        name: staticmethod(held) for name, held in vars(module).items() if name.startswith("test_") and callable(held)
-    }
-    made = {}
-    for name, held in groups.items():
-        tests = {key: test for key, test in held.items() if is_ours(key, getattr(test, "__func__", test))}
-        if tests:
-            others = {key: part for key, part in held.items() if not key.startswith(("test_", "__"))}
-            named = f"Test{prefix}{name.removeprefix('Test')}"
-            made[named] = type(named, (), {**others, **tests})
-    return made
+    return any("get_indexer" in said for said in (name, *test.__code__.co_names))
 
 
 CLASSES = {
     name: made
     for prefix, module in MODULES.items()
-    for name, made in classes_of(prefix, pytest.importorskip(f"pandas.tests.indexes.{module}")).items()
+    for name, made in classes_of(prefix, pytest.importorskip(f"pandas.tests.indexes.{module}"), is_ours).items()
 }
 globals().update(CLASSES)
 

@@ -1,16 +1,21 @@
-"""The tests of other libraries that do not apply, from the page of the documents that lists them."""
+"""The tests of other libraries, and those that do not apply, from the page of the documents that lists them."""
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
-__all__ = ["expect_failure", "not_applicable"]
+__all__ = ["classes_of", "expect_failure", "not_applicable"]
 
 _PAGE = Path(__file__).parents[2] / "docs" / "relational-peers.md"
 _ROW = re.compile(r"^\| `(Test\w+\.test_[^`]+)` \| (.+) \|$", re.MULTILINE)
+_FIXTURE = type(pytest.fixture(lambda: None))
 
 
 def not_applicable(library: str) -> dict[str, str]:
@@ -25,3 +30,41 @@ def expect_failure(request: pytest.FixtureRequest, listed: dict[str, str]) -> No
     name = f"{request.node.cls.__name__}.{request.node.name}"
     if reason := listed.get(name) or listed.get(name.partition("[")[0]):
         request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
+
+
+def classes_of(
+    prefix: str, module: ModuleType, is_wanted: Callable[[str, Any], bool] = lambda name, test: True
+) -> dict[str, type]:
+    """Classes with the tests of a module, by their names here.
+
+    Tests without a class become those of one whose name ends in ``Functions``. Each class has the module's fixtures, as
+    two modules may have fixtures of one name.
+
+    Parameters
+    ----------
+    prefix
+        The first part of each class's name, after ``Test``.
+    is_wanted
+        Whether to take a test, by its name and its function.
+    """
+    groups = {name: vars(held) for name, held in vars(module).items() if name.startswith("Test")}
+    groups["TestFunctions"] = {
+        name: staticmethod(held) for name, held in vars(module).items() if name.startswith("test_") and callable(held)
+    }
+    fixtures = {
+        name: pytest.fixture(staticmethod(inspect.unwrap(held)))
+        for name, held in vars(module).items()
+        if isinstance(held, _FIXTURE)
+    }
+    made = {}
+    for name, held in groups.items():
+        tests = {
+            key: test
+            for key, test in held.items()
+            if key.startswith("test_") and is_wanted(key, getattr(test, "__func__", test))
+        }
+        if tests:
+            others = {key: part for key, part in held.items() if not key.startswith(("test_", "__"))}
+            named = f"Test{prefix}{name.removeprefix('Test')}"
+            made[named] = type(named, (), {**fixtures, **others, **tests})
+    return made
