@@ -1,4 +1,4 @@
-"""Launch the kernels of every design, and of groups, once or more, on few keys, and compare with a dict.
+"""Launch the kernels of every design, of groups and of joins, once or more, on few keys, and compare with a dict.
 
 For a sanitizer, which slows a GPU down too much for the test suite::
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from typing import Any
 from unittest import mock
@@ -22,10 +23,13 @@ import numpy as np
 
 from warphash import HashMap, HashSet, MultiMap, Operation, group_by
 from warphash.designs import registry
+from warphash.runtime.abi import ROWS_AT_ONCE, RowLists
 from warphash.runtime.devices import engine_for
 from warphash.settings import ORDER_VARIABLE
 from warphash.storage.batch_order import hot_keys, lookups, parts
 from warphash.storage.groups.numbering import number
+from warphash.storage.joins.device_pairs import DevicePairs
+from warphash.storage.joins.pairs import Pairs
 from warphash.storage.quotient import route
 
 TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "u8"), ("u4", None), ("V16", "u4"), ("V24", "V40")]
@@ -210,6 +214,34 @@ def exercise_groups(device: str, n: int) -> None:
             assert made["greatest"].tolist() == list(map(max, expected))
 
 
+def exercise_joins(device: str, n: int) -> None:
+    """Pairs of elements with all rows of their keys: of keys with a row each, with a few or none, and with many."""
+    engine, random = engine_for(device), np.random.default_rng(5)
+    make: Any = Pairs if device == "cpu" else partial(DevicePairs, stream=None)
+    code_types = ("i4", "i8") if device == "cpu" else ("i8",)  # a GPU has codes of 8 bytes
+    all_counts = ([1] * n, [0, 3, 1, 0, 2] * (n // 5), [1, 0, n, 2])
+    for counts, keeps_all, code_type, out_type in product(all_counts, (False, True), code_types, ("i4", "i8")):
+        ends, codes = np.cumsum(counts), random.integers(-1, len(counts), min(n, 2 * len(counts))).astype(code_type)
+        rows = random.permutation(ends[-1]).astype(code_type)
+        offsets = engine.from_host(np.array([0, *ends, ends[-1]], "u4"))
+        held = engine.from_host(np.concatenate([rows, np.full(ROWS_AT_ONCE, -1, code_type)]))
+        of_keys = RowLists(offsets=offsets.ptr, size=len(counts), rows=held.ptr, row_bytes=rows.itemsize)
+        of_rows = RowLists(row_bytes=rows.itemsize)  # the row of a code is the code
+        alone = {-1: [-1] * keeps_all}
+        rows_of_keys = dict(enumerate(part.tolist() for part in np.split(rows, ends[:-1]))) | alone
+        models = [(of_keys, rows_of_keys), (of_rows, {code: [code] for code in range(len(counts))} | alone)]
+        given = engine.from_host(codes)
+        for lists, model in models:
+            made = make(engine, lists, given.ptr, len(codes), keeps_all=keeps_all)
+            expected = [(element, row) for element, code in enumerate(codes.tolist()) for row in model[code]]
+            assert made.total == len(expected), f"{made.total:,} pairs should be {len(expected):,}"
+            out = np.dtype(out_type)
+            sides = [engine.allocate(max(1, out.itemsize * made.total)) for _ in range(2)]
+            made.write(*(side.ptr for side in sides), out.itemsize)
+            written = [engine.to_host(side.ptr, out, made.total).tolist() for side in sides]
+            assert list(zip(*written, strict=True)) == expected, "pairs should come by elements, and then by rows"
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     options.add_argument("--device", default="cuda")
@@ -234,6 +266,8 @@ def main() -> None:
         exercise_numbers(given.device, given.keys)
         exercise_groups(given.device, given.keys)
         print("groups: numbers, and pairs of keys that repeat, are right", flush=True)
+        exercise_joins(given.device, given.keys)
+        print("joins: pairs of elements and rows are right", flush=True)
 
 
 if __name__ == "__main__":

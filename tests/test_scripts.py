@@ -27,7 +27,11 @@ def exercise(monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
 
 def test_each_design_is_exercised(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     exercise(monkeypatch, "--device", "cpu", "--keys", "300")
-    assert [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()] == [*registry.names(), "groups"]
+    assert [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()] == [
+        *registry.names(),
+        "groups",
+        "joins",
+    ]
 
 
 @pytest.mark.slow
