@@ -1,0 +1,148 @@
+"""pyarrow's own tests of joins, with the pairs of rows from `warphash.join`.
+
+pyarrow reads the tables and makes a plan. Ours takes the place of the plan's hash join: the rows of its pairs are taken
+of both tables.
+
+`docs/relational-peers.md` lists the tests that do not apply, with a reason for each. A test in that list has to fail.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warphash
+from support.peers import classes_of, expect_failure, not_applicable
+
+pa = pytest.importorskip("pyarrow")
+acero = pytest.importorskip("pyarrow.acero")
+MODULES = {
+    prefix: pytest.importorskip(f"pyarrow.tests.{name}")
+    for prefix, name in {"Acero": "test_acero", "Plan": "test_exec_plan", "Table": "test_table"}.items()
+}
+"""pyarrow's modules with tests of joins, by the first part of the names that their classes have here."""
+LISTED = not_applicable("pyarrow")
+
+if int(pa.__version__.partition(".")[0]) < 26:
+    pytest.skip("the list is that of pyarrow 26", allow_module_level=True)
+
+HOWS = {
+    "inner": "inner",
+    "left outer": "left",
+    "right outer": "right",
+    "full outer": "outer",
+    "left semi": "semi",
+    "left anti": "anti",
+    "right semi": "semi",
+    "right anti": "anti",
+}
+calls: list[str] = []
+"""The type of each join of ours."""
+
+
+class HashJoinNodeOptions(acero.HashJoinNodeOptions):  # type: ignore[misc, name-defined]
+    """pyarrow's options, which check the arguments and do not give them out."""
+
+    def __init__(
+        self,
+        join_type: str,
+        left_keys: Any,
+        right_keys: Any,
+        left_output: Any = None,
+        right_output: Any = None,
+        output_suffix_for_left: str = "",
+        output_suffix_for_right: str = "",
+        filter_expression: Any = None,
+    ) -> None:
+        outputs, suffixes = (left_output, right_output), (output_suffix_for_left, output_suffix_for_right)
+        super().__init__(join_type, left_keys, right_keys, *outputs, *suffixes, filter_expression)
+        if filter_expression is not None:
+            raise NotImplementedError("join of warphash has no filter")
+        self.join_type, self.keys, self.outputs, self.suffixes = join_type, (left_keys, right_keys), outputs, suffixes
+
+    def joined(self, *tables: Any) -> Any:
+        """The joined table."""
+        calls.append(self.join_type)
+        keys = [selected(table, names) for table, names in zip(tables, self.keys, strict=True)]
+        sides = [side.column(0) if side.num_columns == 1 else tuple(side.columns) for side in keys]
+        flipped = self.join_type in ("right semi", "right anti")
+        left, right = warphash.join(*sides[:: -1 if flipped else 1], HOWS[self.join_type])
+        rows = (right, left) if flipped else (left, right)
+        parts = [
+            selected(table, table.column_names if names is None else names).take(rows_or_null(each))
+            for table, names, each in zip(tables, self.outputs, rows, strict=True)
+            if each is not None
+        ]
+        names = [part.column_names for part in parts]
+        for i, part in enumerate(parts[1:] and parts):
+            suffix, others = self.suffixes[i], names[1 - i]
+            parts[i] = part.rename_columns([name + suffix * (name in others) for name in names[i]])
+        return pa.Table.from_arrays(
+            [column for part in parts for column in part.columns],
+            names=[name for part in parts for name in part.column_names],
+        )
+
+
+def selected(table: Any, names: Any) -> Any:
+    """Some columns, by names or expressions."""
+    names = names if isinstance(names, list | tuple) else [names]
+    try:
+        return table.select(list(map(str, names)))
+    except KeyError as error:
+        raise pa.ArrowInvalid(str(error)) from error  # as pyarrow
+
+
+def rows_or_null(rows: Any) -> Any:
+    """Rows of a table, for `take`: null instead of -1, which takes nulls."""
+    rows = np.asarray(rows)
+    return pa.array(rows, mask=rows < 0)
+
+
+class Declaration(acero.Declaration):  # type: ignore[misc, name-defined]
+    """A node of a plan. A hash join is a node with the joined table."""
+
+    def __init__(self, factory_name: str, options: Any, inputs: Any = None) -> None:
+        if factory_name == "hashjoin":
+            table = options.joined(*(source.to_table() for source in inputs))
+            super().__init__("table_source", acero.TableSourceNodeOptions(table))
+        else:
+            super().__init__(factory_name, options, inputs)
+
+
+@pytest.fixture(autouse=True)
+def ours_in_place_of_theirs(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    for module in (acero, MODULES["Acero"]):
+        for ours in (Declaration, HashJoinNodeOptions):
+            monkeypatch.setattr(module, ours.__name__, ours)
+    calls.clear()
+    if request.node.cls is not None:
+        expect_failure(request, LISTED)
+
+
+def is_ours(name: str, test: Any) -> bool:
+    """Whether a test is about joins by equal keys."""
+    return "join" in name and "asof" not in name
+
+
+CLASSES = {
+    name: made for prefix, module in MODULES.items() for name, made in classes_of(prefix, module, is_ours).items()
+}
+globals().update(CLASSES)
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_a_join_takes_its_pairs_from_ours(how: str) -> None:
+    table = pa.table({"k": [3, 1, 2]})
+    joined = table.join(pa.table({"k": [2, 4, 3]}), "k", join_type=how)
+    assert joined.num_rows == {"inner": 2, "full outer": 4, "left outer": 3, "right outer": 3}.get(
+        how, 2 - ("anti" in how)
+    )
+    assert calls == [how]
+
+
+def test_every_test_that_is_listed_is_there() -> None:
+    for name in LISTED:
+        of_class, _, test = name.partition("[")[0].partition(".")
+        assert hasattr(CLASSES[of_class], test), name
