@@ -7,7 +7,8 @@
 //
 // Layout of the memory of a block that spreads: kOwnCounts counts, u32, of the keys with the least numbers.
 //
-// Protocol. A block goes through tiles of kRoundTile elements, in rounds of neighbours. (`spread`: several tiles.)
+// Protocol. A block goes through tiles of kRoundTile elements, in rounds of neighbours (groups/gpu/tiles.cuh). (`spread`: several
+// tiles.)
 //
 // Protocol of list_firsts: a lane reads a word of bits. The warp goes from word to word, and each lane writes its bit's
 // element: neighbours write to neighbouring places.
@@ -17,9 +18,6 @@
 //   2. It adds one to the count of each number: to the block's own one if the number is small, and else in memory.
 //   3. Behind a barrier, the threads add the block's own counts to those in memory.
 //
-// Why tiles. A kernel with one element for each thread is bound by the start of its blocks: 100 M elements take 0.95 ms
-// (H200), whatever a thread does.
-//
 // Why numbers beside the cells. A cell has 16 bytes, and its number 4, so more of these stay in the cache.
 //
 // Why own counts. All elements of a key add to one word. In memory such additions are a queue: 100 M elements of one key
@@ -28,19 +26,10 @@
 //
 // Memory order: relaxed, since counts and bits publish nothing; barriers order the steps of a block.
 #pragma once
-#include "core/gpu/schedule.cuh"
+#include "groups/gpu/tiles.cuh"
 #include "groups/number.cuh"
 
 namespace warphash {
-
-constexpr u32 kRoundThreads = block_threads(512), kRoundTile = 8192;
-
-struct OverTilesOfRounds {
-  static constexpr bool kWalks = true;
-  static constexpr u32 kThreads = kRoundThreads;
-  WARPHASH_FN static u64 block() { return thread_in_grid() / kRoundThreads; }
-  WARPHASH_FN static u64 blocks() { return threads_in_grid() / kRoundThreads; }
-};
 
 // A task of one straight step for each element, in rounds.
 template <class Task>
