@@ -13,7 +13,7 @@ _NAMES = (
     *("arange", "asarray", "empty", "ones", "zeros", "concatenate"),
     *("argsort", "cumsum", "unique", "searchsorted", "where"),
     *("count_nonzero", "flatnonzero", "intersect1d", "isin"),
-    *("ascontiguousarray", "isnan", "moveaxis", "stack"),
+    *("ascontiguousarray", "flip", "isnan", "moveaxis", "sqrt", "stack"),
 )
 """Functions that CuPy has, with the meaning that they have in NumPy."""
 
