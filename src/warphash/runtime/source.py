@@ -75,8 +75,8 @@ STRINGS = KernelSpec("strings", 0, 0, 0, header="strings/cpu/strings.cuh")
 GROUPS = KernelSpec("groups", 0, 0, 0, header="groups/gpu/entries.cuh")
 """Dense numbers for the distinct keys of a batch."""
 
-GROUP_RECORDS = KernelSpec("group_records", 0, 0, 0, header="group_records/cpu/entries.cuh")
-"""What groups keep of values; for a CPU alone."""
+GROUP_RECORDS = KernelSpec("group_records", 0, 0, 0, header="group_records/gpu/entries.cuh")
+"""What groups keep of values."""
 
 VALUE_LISTS = KernelSpec("value_lists", 0, 0, 0, header="groups/gpu/list_entries.cuh")
 """The lists of values of keys that repeat, and the order of a batch by the numbers of its keys."""

@@ -35,7 +35,7 @@ enum Accumulation : u64 {
 struct ValueColumn {
   u64 values;         // packed, one per element
   u64 type;           // ValueType
-  u64 valid;          // u8 per element: 0 for a null; 0: there are no nulls
+  u64 valid;          // u8 per element: 0 for a null; 0: there are no nulls, as on a GPU
   u64 brought;        // the values in the order of parts
   u64 brought_valid;  // the same of `valid`
 };

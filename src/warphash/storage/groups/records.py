@@ -1,13 +1,17 @@
-"""Records: what groups of elements keep of values, on a CPU (``group_records/cpu/records.cuh``).
+"""Records: what groups of elements keep of values.
 
-A record has a word of 64 bits for each accumulator. `accumulated` makes the records of elements whose numbers are
-known. `word_records` numbers keys and makes their records in one pass.
+A record has a word of 64 bits for each accumulator. On a CPU (``group_records/cpu/records.cuh``), `accumulated` makes
+the records of elements whose numbers are known, and `word_records` numbers keys and makes their records in one pass.
+`device_records` is for a GPU.
 """
 
 from __future__ import annotations
 
 import ctypes
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ...runtime.abi import Accumulation, Accumulator, RecordBatch, ValueColumn, ValueType
 from ...runtime.engine import Buffer, Engine
@@ -78,6 +82,10 @@ class Record(NamedTuple):
         """Whether a word depends on the order in which values come."""
         return any(word.operation in _IN_ORDER for word in self.words)
 
+    def centered(self, centers: int) -> Record:
+        """The same, with `Word.centers` at an address."""
+        return self._replace(words=tuple(word._replace(centers=centers) for word in self.words))
+
     def stretches(self, n: int, groups: int, chunks: int) -> int:
         """In how many stretches to accumulate ``n`` elements of so many groups, if threads work on so many chunks.
 
@@ -108,9 +116,22 @@ class RecordMemory:
     def answers(self, engine: Engine, groups: int) -> tuple[Buffer, ...]:
         """Memory for a word of each group, for all accumulators."""
         made = tuple(engine.allocate(max(1, WORD_BYTES * groups)) for _ in range(len(self.accumulators)))
-        for accumulator, buffer in zip(self.accumulators, made, strict=True):
-            accumulator.out = buffer.ptr
+        self.write_to([buffer.ptr for buffer in made])
         return made
+
+    def write_to(self, outs: Sequence[int]) -> None:
+        """Have the words of each accumulator written to an address."""
+        for accumulator, out in zip(self.accumulators, outs, strict=True):
+            accumulator.out = out
+
+    def sent(self, engine: Engine, batch: RecordBatch, stream: Any) -> tuple[Buffer, ...]:
+        """Copies of the descriptions on a GPU, of which ``batch`` is given the addresses."""
+        columns, accumulators = (
+            engine.from_host(np.frombuffer(memoryview(described), np.uint8), stream)
+            for described in (self.columns, self.accumulators)
+        )
+        batch.columns, batch.accumulators = columns.ptr, accumulators.ptr
+        return columns, accumulators
 
 
 def accumulated(

@@ -1,0 +1,273 @@
+// The words of groups on a GPU: values of elements whose numbers are known (group_records/operations.cuh has the words).
+//
+//   begin_words   each group -> the words of no values
+//   accumulate    each element -> the words of its group
+//   finish_words  each group -> its words as the caller gets them
+//
+// Layout. Each accumulator has a column of words, one for each group (Accumulator::out):
+//
+//   out   [ word of group 0 | word of group 1 | … ]     u64
+//
+// A block has kOwnWords words of its own, for the groups with the least numbers. If there are few groups, each word is there
+// several times, and neighbouring lanes have neighbouring copies:
+//
+//   own   [ copy 0 | copy 1 | … of group 0 ]  [ … of group 1 ]  …     of accumulator 0, then of accumulator 1, …
+//
+// Protocol. The steps are launches of their own.
+//   1. begin_words writes the words of no values.
+//   2. accumulate: the threads write such words to the block's own memory. A barrier. A block goes through tiles of
+//      elements (groups/gpu/tiles.cuh). A thread reads the numbers of kAtOnce elements, then, one accumulator after another,
+//      their values, and combines each value with the word of the group: with the block's own one if the number is small,
+//      and else in memory. A barrier. The threads combine the copies, and the result with the word in memory.
+//   3. finish_words turns ranks back into numbers.
+// Integers and float64 are added by an atomic addition (relaxed). All others are combined by a compare-and-swap (relaxed)
+// in a loop, which ends as soon as the word would not change; the first look at the word is a relaxed load. Words publish
+// nothing: barriers order the steps of a block, and the end of a launch orders the launches.
+//
+// An element with a number that no group has, such as -1, is left out. Columns on a GPU have no nulls.
+//
+// The order of floating-point sums and products is that in which atomics come. So their last bits differ from run to run.
+//
+// Why own words. All elements of a group combine with one word, and in memory such atomics are a queue
+// (groups/gpu/rounds.cuh has the figures, and says why groups with the least numbers are those that may be frequent). Why
+// copies: of few groups, the lanes of a warp would queue up for the words of the block, too.
+//
+// Why two dispatches. The type and the operation of an accumulator are the same for all lanes, so a branch costs little.
+// But the code of each pair of them would be large: values are widened to 64 bits by their type, and combined by their
+// operation.
+#pragma once
+#include "core/straight.cuh"
+#include "group_records/operations.cuh"
+#include "groups/gpu/tiles.cuh"
+
+namespace warphash {
+
+namespace records {
+
+// ---- values
+WARPHASH_FN u64 widened(f32 x) { return bits_as<u64>(static_cast<f64>(x)); }
+WARPHASH_FN u64 widened(f64 x) { return bits_as<u64>(x); }
+template <class T>
+WARPHASH_FN u64 widened(T x) {
+  return static_cast<u64>(x);  // signed numbers keep their sign
+}
+
+// ---- words
+template <class Operation>
+WARPHASH_FN void swap_in(u64* at, u64 seen, u64 word) {
+  for (;;) {
+    const u64 wanted = Operation::combined(seen, word);
+    if (wanted == seen) return;
+    const u64 before = compare_exchange_word(at, seen, wanted);
+    if (before == seen) return;
+    seen = before;
+  }
+}
+template <class Operation>
+WARPHASH_FN void combine_in_block(u64* at, u64 word) {
+  if constexpr (Operation::kAdds)
+    atomic_add(at, word);
+  else if constexpr (Operation::kAddsFloats)
+    atomic_add_float(at, word);
+  else
+    swap_in<Operation>(at, *const_cast<const volatile u64*>(at), word);
+}
+// As combine_in_block(), for global memory.
+template <class Operation>
+WARPHASH_FN void combine_in_memory(u64* at, u64 word) {
+  at = in_global(at);
+  if constexpr (Operation::kAdds)
+    atomic_add(at, word);
+  else if constexpr (Operation::kAddsFloats)
+    atomic_add_float(at, word);
+  else
+    swap_in<Operation>(at, load_relaxed(at), word);
+}
+
+}  // namespace records
+
+// The words that a block keeps in memory of its own.
+class OwnWords {
+  u64* const memory_;
+  const u32 groups_, copies_;
+
+  WARPHASH_FN static u32 groups_of(const RecordBatch& b) {
+    const u64 most = b.width ? kOwnWords / b.width : 0;
+    return static_cast<u32>(b.expected < most ? b.expected : most);
+  }
+  WARPHASH_FN static u32 copies_of(const RecordBatch& b, u32 groups) {
+    const u64 words = groups * b.width;
+    const u64 most = words ? kOwnWords / words : 1;
+    return static_cast<u32>(most < kWarpLanes ? most : kWarpLanes);
+  }
+  WARPHASH_FN u64* words_of(u64 accumulator) const { return memory_ + accumulator * groups_ * copies_; }
+
+ public:
+  static constexpr u32 kOwnWords = 6 << 10;
+
+  WARPHASH_FN OwnWords(void* memory, const RecordBatch& b)
+      : memory_(static_cast<u64*>(memory)), groups_(groups_of(b)), copies_(copies_of(b, groups_)) {}
+
+  WARPHASH_FN bool has(u32 group) const { return group < groups_; }
+  WARPHASH_FN u64* at(u64 accumulator, u32 group) const {
+    return words_of(accumulator) + group * copies_ + lane() % copies_;
+  }
+  WARPHASH_FN void begin(const RecordBatch& b) const {
+    for (u64 accumulator = 0; accumulator < b.width; ++accumulator) {
+      const u64 identity = identity_of(accumulator_of(b, accumulator));
+      for (u32 k = thread_in_block(); k < groups_ * copies_; k += kRoundThreads) words_of(accumulator)[k] = identity;
+    }
+  }
+  // Combines the words with those in memory.
+  WARPHASH_FN void merge(const RecordBatch& b) const {
+    for (u64 accumulator = 0; accumulator < b.width; ++accumulator) {
+      const Accumulator of = accumulator_of(b, accumulator);
+      with_operation(of.operation, Merge{*this, words_of(accumulator), pointer<u64>(of.out)});
+    }
+  }
+
+ private:
+  struct Merge {
+    const OwnWords& own;
+    const u64* words;
+    u64* out;
+    template <class Operation>
+    WARPHASH_FN void operator()() const {
+      for (u32 group = thread_in_block(); group < own.groups_; group += kRoundThreads) {
+        u64 word = Operation::kIdentity;
+        for (u32 k = 0; k < own.copies_; ++k) word = Operation::combined(word, words[group * own.copies_ + k]);
+        if (word != Operation::kIdentity) records::combine_in_memory<Operation>(out + group, word);
+      }
+    }
+  };
+};
+
+// Some elements of a thread, kRoundThreads from one to the next.
+struct ElementsOfThread {
+  static constexpr u32 kAtOnce = 4;
+  u64 first;
+  u32 groups[kAtOnce];  // kNowhere: the element is left out
+  u64 words[kAtOnce];   // of their values
+
+  WARPHASH_FN ElementsOfThread(const RecordBatch& b, u64 first_) : first(first_) {
+#pragma unroll
+    for (u32 k = 0; k < kAtOnce; ++k) groups[k] = element(k) < b.n ? group_of(b, element(k)) : kNowhere;
+  }
+  WARPHASH_FN u64 element(u32 k) const { return first + k * kRoundThreads; }
+  template <class See>
+  WARPHASH_FN void for_each(const See& see) const {
+#pragma unroll
+    for (u32 k = 0; k < kAtOnce; ++k)
+      if (groups[k] != kNowhere) see(k);
+  }
+
+ private:
+  WARPHASH_FN static u32 group_of(const RecordBatch& b, u64 i) {
+    const u64 number = b.number_bytes == 8 ? load_once(pointer<const u64>(b.numbers) + i)
+                                           : load_once(pointer<const u32>(b.numbers) + i);
+    return number < b.expected ? static_cast<u32>(number) : kNowhere;
+  }
+};
+
+// The steps of an accumulator, by the types and the operation that it has.
+struct ReadValues {
+  ElementsOfThread& elements;
+  u64 values;
+  template <class T>
+  WARPHASH_FN void operator()() const {
+    elements.for_each([&](u32 k) {
+      elements.words[k] = records::widened(load_once(pointer<const T>(values) + elements.element(k)));
+    });
+  }
+};
+template <class Wide>
+struct WordsOfValues {
+  ElementsOfThread& elements;
+  const f64* centers;
+  template <class Operation>
+  WARPHASH_FN void operator()() const {
+    elements.for_each([&](u32 k) {
+      f64 center = 0;
+      if constexpr (Operation::kCentered) center = centers[elements.groups[k]];
+      elements.words[k] = Operation::word(bits_as<Wide>(elements.words[k]), center);
+    });
+  }
+};
+struct CombineWords {
+  const ElementsOfThread& elements;
+  const OwnWords& own;
+  u64 accumulator;
+  u64* out;
+  template <class Operation>
+  WARPHASH_FN void operator()() const {
+    elements.for_each([&](u32 k) {
+      const u32 group = elements.groups[k];
+      own.has(group) ? records::combine_in_block<Operation>(own.at(accumulator, group), elements.words[k])
+                     : records::combine_in_memory<Operation>(out + group, elements.words[k]);
+    });
+  }
+};
+
+struct AccumulateInRounds : OverTilesOfRounds {
+  using Table = Chunks;
+  using Batch = RecordBatch;
+  static constexpr u32 kBlocks = 2;
+
+  WARPHASH_FN static void run(const Chunks&, const RecordBatch& b) {
+    const OwnWords own(block_memory<sizeof(u64) * OwnWords::kOwnWords>(), b);
+    own.begin(b);
+    block_barrier();
+    for (u64 tile = block() * kRoundTile; tile < b.n; tile += blocks() * kRoundTile)
+      for (u32 round = 0; round < kRoundTile; round += ElementsOfThread::kAtOnce * kRoundThreads)
+        add(b, own, tile + round + thread_in_block());
+    block_barrier();
+    own.merge(b);
+  }
+
+ private:
+  WARPHASH_FN static void add(const RecordBatch& b, const OwnWords& own, u64 first) {
+    ElementsOfThread elements(b, first);
+    for (u64 word = 0; word < b.width; ++word) {
+      const Accumulator accumulator = accumulator_of(b, word);
+      read(b, accumulator, elements);
+      with_operation(accumulator.operation, CombineWords{elements, own, word, pointer<u64>(accumulator.out)});
+    }
+  }
+
+  // Gives the elements the words of their values.
+  WARPHASH_FN static void read(const RecordBatch& b, const Accumulator& accumulator, ElementsOfThread& elements) {
+    if (accumulator.is_count || accumulator.operation == kCountKept)
+      return elements.for_each([&](u32 k) { elements.words[k] = 1; });
+    const ValueColumn column = pointer<const ValueColumn>(b.columns)[accumulator.column];
+    const f64* const centers = pointer<const f64>(accumulator.centers);
+    with_type(column.type, ReadValues{elements, column.values});
+    if (column.type == kFloat32Value || column.type == kFloat64Value)
+      with_operation(accumulator.operation, WordsOfValues<f64>{elements, centers});
+    else if (column.type == kUint64Value)
+      with_operation(accumulator.operation, WordsOfValues<u64>{elements, centers});
+    else
+      with_operation(accumulator.operation, WordsOfValues<i64>{elements, centers});
+  }
+};
+
+struct BeginWords : Straight<Chunks, RecordBatch> {
+  WARPHASH_FN static bool start(const Chunks&, const RecordBatch& b, u64 group, State&) {
+    for (u64 word = 0; word < b.width; ++word) {
+      const Accumulator& accumulator = accumulator_of(b, word);
+      pointer<u64>(accumulator.out)[group] = identity_of(accumulator);
+    }
+    return false;
+  }
+};
+
+struct FinishWords : Straight<Chunks, RecordBatch> {
+  WARPHASH_FN static bool start(const Chunks&, const RecordBatch& b, u64 group, State&) {
+    for (u64 word = 0; word < b.width; ++word) {
+      const Finish finish(b, accumulator_of(b, word));
+      if (finish.changes()) finish.out[group] = finish(finish.out[group]);
+    }
+    return false;
+  }
+};
+
+}  // namespace warphash
