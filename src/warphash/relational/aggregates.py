@@ -6,23 +6,25 @@ The others need the code of each value.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arrays.arrow_values import Valid
 from ..errors import DtypeError, ParameterError
 from ..runtime.abi import Accumulation
 from .elements import Elements
-from .items import Fixed, Items, Missing
-from .numbered import Asked, Indices, number_tuples, stable_order
+from .items import Missing
+from .numbered import INT64, Asked, Indices
 from .summaries import Wanted, WordArray, summarised, summarised_by
-from .values import Values
+from .values import AnyValues
 
 __all__ = ["AGGREGATES", "SIZE", "Aggregate", "Answer", "Groups", "aggregate_named", "size_of"]
+
+_FLOAT64 = np.dtype(np.float64)
 
 SIZE = Wanted(Accumulation.COUNT, None)
 """How many elements a group has."""
@@ -34,7 +36,7 @@ class Groups:
     Parameters
     ----------
     elements
-        In host memory.
+        In host memory or on a GPU. All answers are arrays of NumPy, or of the library of the elements on a GPU.
     missing
         What elements are that are null, NaN or NaT.
     is_sorted
@@ -65,37 +67,55 @@ class Groups:
     def __len__(self) -> int:
         return len(self.firsts)
 
+    @property
+    def elements(self) -> Elements:
+        """The elements."""
+        return self._elements
+
     @cached_property
     def codes(self) -> Indices:
         """The group of each element, int64; -1 for an element that was dropped."""
-        made = self._codes
-        if made is None:
-            made = self._elements.number(Asked(codes=True, nan=self._missing, null=self._missing)).code_of_each
-        made = made.astype(np.int64, copy=False)
+        written = self._codes
+        if written is None:
+            written = self._elements.number(Asked(codes=True, nan=self._missing, null=self._missing)).code_of_each
+        made: Indices = self._elements.in_type(written, INT64)
         if self._order is None or not len(self):
             return made
-        places = np.empty(len(self) + 1, np.int64)
-        places[self._order], places[-1] = np.arange(len(self)), -1
-        return places[made]
+        ranks, behind = self._elements.argsort(self._order), self._elements.ranks(1) - 1
+        places = self._elements.xp.concatenate((self._elements.in_type(ranks, INT64), behind))
+        found: Indices = places[made]  # that of -1 is the last one
+        return found
 
-    def word(self, operation: Accumulation, values: Values | None) -> WordArray:
+    def word(self, operation: Accumulation, values: AnyValues | None) -> WordArray:
         """A word that was wanted."""
         return self._words[Wanted(operation, values)]
 
-    def counts(self, values: Values) -> npt.NDArray[np.int64]:
+    def counts(self, values: AnyValues) -> WordArray:
         """How many values each group has that are no nulls."""
-        return self._words[_count_of(values)].view(np.int64)
+        return self._words[_count_of(values)]
 
-    def squares(self, values: Values, centers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def counts_of(self, codes: Indices) -> WordArray:
+        """How often each group is among some codes."""
+        return summarised_by(self._elements, codes, len(self), [SIZE])[0]
+
+    def squares(self, values: AnyValues, centers: WordArray) -> WordArray:
         """The sum of the squared distances of values from the center of their group."""
-        (made,) = summarised_by(self.codes, len(self), [Wanted(Accumulation.SQUARES, values)], centers)
-        return made.view(np.float64)
+        wanted = [Wanted(Accumulation.SQUARES, values)]
+        return summarised_by(self._elements, self.codes, len(self), wanted, centers)[0]
 
-    def rows(self, values: Values) -> tuple[Indices, Indices]:
+    def rows(self, values: AnyValues) -> tuple[Indices, Indices]:
         """The positions of values that are no nulls and have a group; and their groups."""
         kept = self.codes >= 0 if values.valid is None else (self.codes >= 0) & values.valid
-        rows = np.flatnonzero(kept)
+        rows = self._elements.places_of(kept)
         return rows, self.codes[rows]
+
+    def first_rows(self, rows: Indices, codes: Indices) -> Indices:
+        """The first of some rows in each group; of a group without such rows, the first one of all."""
+        at = self._elements.firsts_of(codes, len(self))
+        made: Indices = self._elements.in_type(self.firsts, INT64) + 0
+        found = at >= 0
+        made[found] = rows[at[found]]
+        return made
 
 
 class Answer(NamedTuple):
@@ -104,7 +124,7 @@ class Answer(NamedTuple):
     Attributes
     ----------
     values
-        An array of NumPy, or a column of the library of the values.
+        An array as of `Groups`, or a column of the library of the values.
     valid
         Of an array: which groups have an answer; None if all have.
     is_column
@@ -131,12 +151,12 @@ class Aggregate(NamedTuple):
         They may be times.
     """
 
-    words: Callable[[Values], list[Wanted]]
-    answer: Callable[[Groups, Values], Answer]
+    words: Callable[[AnyValues], list[Wanted]]
+    answer: Callable[[Groups, Any], Answer]
     of_any_type: bool = False
     of_times: bool = False
 
-    def check(self, name: str, values: Values) -> None:
+    def check(self, name: str, values: AnyValues) -> None:
         """Raise `DtypeError` for values of which there is no such answer."""
         if self.of_any_type or (values.numbers is not None and (self.of_times or not values.is_time)):
             return
@@ -153,11 +173,11 @@ def aggregate_named(name: str) -> Aggregate:
 
 
 # ---- words
-def _count_of(values: Values) -> Wanted:
+def _count_of(values: AnyValues) -> Wanted:
     return SIZE if values.valid is None else Wanted(Accumulation.COUNT, values)
 
 
-def _of_kind(of_integers: Accumulation, of_floats: Accumulation) -> Callable[[Values], list[Wanted]]:
+def _of_kind(of_integers: Accumulation, of_floats: Accumulation) -> Callable[[AnyValues], list[Wanted]]:
     return lambda values: [Wanted(of_floats if values.kind == "f" else of_integers, values)]
 
 
@@ -165,33 +185,33 @@ _sums = _of_kind(Accumulation.SUM, Accumulation.FLOAT_SUM)
 _products = _of_kind(Accumulation.PRODUCT, Accumulation.FLOAT_PRODUCT)
 
 
-def _with_count(*operations: Accumulation) -> Callable[[Values], list[Wanted]]:
+def _with_count(*operations: Accumulation) -> Callable[[AnyValues], list[Wanted]]:
     return lambda values: [*(Wanted(operation, values) for operation in operations), _count_of(values)]
 
 
-def _nothing(values: Values) -> list[Wanted]:
+def _nothing(values: AnyValues) -> list[Wanted]:
     return []
 
 
 # ---- answers
 def size_of(groups: Groups) -> Answer:
     """How many elements each group has, if that was wanted."""
-    return Answer(groups.word(*SIZE).view(np.int64))
+    return Answer(groups.word(*SIZE))
 
 
-def _count(groups: Groups, values: Values) -> Answer:
+def _count(groups: Groups, values: AnyValues) -> Answer:
     return Answer(groups.counts(values))
 
 
-def _total(words: Callable[[Values], list[Wanted]]) -> Callable[[Groups, Values], Answer]:
-    def answer(groups: Groups, values: Values) -> Answer:
+def _total(words: Callable[[AnyValues], list[Wanted]]) -> Callable[[Groups, AnyValues], Answer]:
+    def answer(groups: Groups, values: AnyValues) -> Answer:
         (wanted,) = words(values)
-        return Answer(groups.word(wanted.operation, values).view(values.word_dtype))
+        return Answer(groups.word(*wanted))
 
     return answer
 
 
-def _has_values(groups: Groups, values: Values, least: int = 1) -> Valid:
+def _has_values(groups: Groups, values: AnyValues, least: int = 1) -> Valid:
     """Which groups have so many values; None if all have."""
     if least == 1 and values.valid is None:
         return None
@@ -199,34 +219,34 @@ def _has_values(groups: Groups, values: Values, least: int = 1) -> Valid:
     return None if valid.all() else valid
 
 
-def _means(groups: Groups, values: Values) -> npt.NDArray[np.float64]:
-    sums = groups.word(Accumulation.FLOAT_SUM, values).view(np.float64)
-    return sums / np.maximum(groups.counts(values), 1)
+def _means(groups: Groups, values: AnyValues) -> WordArray:
+    made: WordArray = groups.word(Accumulation.FLOAT_SUM, values) / groups.counts(values).clip(1)
+    return made
 
 
-def _mean(groups: Groups, values: Values) -> Answer:
+def _mean(groups: Groups, values: AnyValues) -> Answer:
     return Answer(_means(groups, values), _has_values(groups, values))
 
 
-def _variances(groups: Groups, values: Values) -> npt.NDArray[np.float64]:
-    squares = groups.squares(values, _means(groups, values))
-    return squares / np.maximum(groups.counts(values) - 1, 1)
+def _variances(groups: Groups, values: AnyValues) -> WordArray:
+    made: WordArray = groups.squares(values, _means(groups, values)) / (groups.counts(values) - 1).clip(1)
+    return made
 
 
-def _var(groups: Groups, values: Values) -> Answer:
+def _var(groups: Groups, values: AnyValues) -> Answer:
     return Answer(_variances(groups, values), _has_values(groups, values, 2))
 
 
-def _std(groups: Groups, values: Values) -> Answer:
-    return Answer(np.sqrt(_variances(groups, values)), _has_values(groups, values, 2))
+def _std(groups: Groups, values: AnyValues) -> Answer:
+    return Answer(groups.elements.xp.sqrt(_variances(groups, values)), _has_values(groups, values, 2))
 
 
-def _any(groups: Groups, values: Values) -> Answer:
+def _any(groups: Groups, values: AnyValues) -> Answer:
     return Answer(groups.word(Accumulation.TRUE, values) > 0)
 
 
-def _all(groups: Groups, values: Values) -> Answer:
-    return Answer(groups.word(Accumulation.TRUE, values) == groups.counts(values).view(np.uint64))
+def _all(groups: Groups, values: AnyValues) -> Answer:
+    return Answer(groups.word(Accumulation.TRUE, values) == groups.counts(values))
 
 
 class _Extreme:
@@ -235,79 +255,71 @@ class _Extreme:
     def __init__(self, operation: Accumulation) -> None:
         self._operation = operation
 
-    def words(self, values: Values) -> list[Wanted]:
+    def words(self, values: AnyValues) -> list[Wanted]:
         """As of `Aggregate`."""
         counted = [] if values.valid is None else [_count_of(values)]
         return [Wanted(self._operation, values), *counted]
 
-    def value(self, groups: Groups, values: Values) -> Answer:
+    def value(self, groups: Groups, values: AnyValues) -> Answer:
         """The extreme itself."""
         if values.is_time:
             return _taken(values, self._positions(groups, values))
-        made = groups.word(self._operation, values).view(values.word_dtype)
-        return Answer(made.astype(values.dtype, copy=False), _has_values(groups, values))
+        made = groups.elements.in_type(groups.word(self._operation, values), values.dtype)
+        return Answer(made, _has_values(groups, values))
 
-    def position(self, groups: Groups, values: Values) -> Answer:
+    def position(self, groups: Groups, values: AnyValues) -> Answer:
         """Where the extreme first is."""
         return Answer(self._positions(groups, values), _has_values(groups, values))
 
-    def _positions(self, groups: Groups, values: Values) -> Indices:
+    def _positions(self, groups: Groups, values: AnyValues) -> Indices:
         """Where the extreme first is; of a group without values, where the group first appears."""
         rows, codes = groups.rows(values)
-        extremes = groups.word(self._operation, values).view(values.word_dtype)[codes]
-        assert values.numbers is not None
-        found = values.numbers[rows]
+        extremes = values.comparable(groups.word(self._operation, values))[codes]
+        found = values.comparable(values.numbers)[rows]
         is_there = found == extremes
         if values.kind == "f":
             is_there |= (found != found) & (extremes != extremes)
-        return _first_rows(groups, rows[is_there], codes[is_there])
+        return groups.first_rows(rows[is_there], codes[is_there])
 
 
-def _first_rows(groups: Groups, rows: Indices, codes: Indices) -> Indices:
-    """The first of some ascending rows in each group; of a group without such rows, its first one of all."""
-    made = groups.firsts.astype(np.int64)
-    made[codes[::-1]] = rows[::-1]  # the last of the rows that go to one place stays
-    return made
-
-
-def _taken(values: Values, rows: Indices) -> Answer:
+def _taken(values: AnyValues, rows: Indices) -> Answer:
     return Answer(values.elements.taken(rows), is_column=True)
 
 
-def _first(groups: Groups, values: Values) -> Answer:
-    return _taken(values, groups.firsts if values.valid is None else _first_rows(groups, *groups.rows(values)))
+def _first(groups: Groups, values: AnyValues) -> Answer:
+    return _taken(values, groups.firsts if values.valid is None else groups.first_rows(*groups.rows(values)))
 
 
-def _last(groups: Groups, values: Values) -> Answer:
+def _last(groups: Groups, values: AnyValues) -> Answer:
+    flip = groups.elements.xp.flip
+    rows, codes = (flip(part, (0,)) for part in groups.rows(values))
+    return _taken(values, groups.first_rows(rows, codes))
+
+
+def _nunique(groups: Groups, values: AnyValues) -> Answer:
     rows, codes = groups.rows(values)
-    return _taken(values, _first_rows(groups, rows[::-1], codes[::-1]))
+    return Answer(groups.counts_of(codes[values.distinct(rows, codes)]))
 
 
-def _nunique(groups: Groups, values: Values) -> Answer:
-    rows, codes = groups.rows(values)
-    distinct = number_tuples([Fixed(codes), _some(values.items, rows)], Asked()).firsts
-    return Answer(np.bincount(codes[distinct], minlength=len(groups)))
-
-
-def _some(items: Items, rows: Indices) -> Items:
-    return items._replace(array=items.array[rows], valid=None)
-
-
-def _median(groups: Groups, values: Values) -> Answer:
+def _median(groups: Groups, values: AnyValues) -> Answer:
+    elements, (rows, codes) = groups.elements, groups.rows(values)
     assert values.numbers is not None
-    rows, codes = groups.rows(values)
-    found = values.numbers[rows].astype(np.float64)
-    order = np.argsort(found, kind="stable")  # NaN come last
-    found = found[order[stable_order(codes[order])]]
-    counts = np.bincount(codes, minlength=len(groups))
-    held = counts > 0
-    behind = np.cumsum(counts)[held]
-    counts, made = counts[held], np.full(len(groups), np.nan)
+    found = elements.in_type(values.numbers[rows], _FLOAT64)
+    order = values.order(found)  # NaN come last
+    found = found[order[elements.argsort(codes[order])]]
+    counts = groups.counts_of(codes)
+    behind, held = counts.cumsum(0), counts > 0
+    counts, behind = counts[held], behind[held]
     below, above = found[behind - counts + (counts - 1) // 2], found[behind - counts + counts // 2]
     with np.errstate(over="ignore", invalid="ignore"):
         middles = (below + above) / 2
-    made[held] = np.where(np.isnan(found[behind - 1]), np.nan, middles)
-    return Answer(made, None if held.all() else held)
+    greatest = found[behind - 1]
+    middles[greatest != greatest] = math.nan
+    if held.all():
+        return Answer(middles)
+    made = elements.in_type(held, _FLOAT64)
+    made[held] = middles
+    return Answer(made, held)
 
 
 _MIN, _MAX = _Extreme(Accumulation.MIN), _Extreme(Accumulation.MAX)

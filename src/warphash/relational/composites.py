@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from ..errors import ParameterError, ShapeError
 from .device_elements import DeviceElements, number_device_rows
-from .elements import ArrayElements, ColumnElements, Elements, KeptElements, concatenated, elements_of
+from .elements import Elements, KeptElements, concatenated, elements_of
 from .items import Items
 from .numbered import FIRSTS, Asked, Indices, Numbers, number_tuples
 from .pairs import Pairs, RowLists
 
-__all__ = ["RowElements", "check_alike", "row_elements_of", "rows_concatenated"]
+__all__ = ["RowElements", "check_alike", "elements_on_gpu", "row_elements_of", "rows_concatenated"]
 
 _ARRAY_METHODS = ("__array__", "__dlpack__", "__cuda_array_interface__")
 
@@ -64,6 +64,11 @@ class RowElements:
     def xp(self) -> Any:
         """As `Elements.xp`."""
         return self._first.xp
+
+    @property
+    def on_gpu(self) -> DeviceElements | None:
+        """The first column, if the rows are on a GPU."""
+        return self._on_device[0] if self._on_device else None
 
     def ranks(self, n: int) -> Any:
         """As `Elements.ranks`."""
@@ -152,8 +157,7 @@ class RowElements:
         return self._first.apart(answers)
 
     def apart_with_nulls(self, answers: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> Any:
-        """As `ColumnElements.apart_with_nulls`, of columns in host memory."""
-        assert isinstance(self._first, ArrayElements | ColumnElements)
+        """As `Elements.apart_with_nulls`."""
         return self._first.apart_with_nulls(answers, valid)
 
 
@@ -174,6 +178,13 @@ def row_elements_of(given: Any, axis: int | None = None) -> Elements:
     if axis not in (None, 0, -1):
         raise ParameterError(f"rows of columns have one axis, got axis={axis!r}: leave axis= out")
     return RowElements([elements_of(column) for column in given])
+
+
+def elements_on_gpu(elements: Elements) -> DeviceElements | None:
+    """The elements, or the first column of rows, if they are on a GPU; else None."""
+    if isinstance(elements, RowElements):
+        return elements.on_gpu
+    return elements if isinstance(elements, DeviceElements) else None
 
 
 def check_alike(elements: Elements, others: KeptElements) -> None:

@@ -20,7 +20,9 @@ from ..runtime.abi import ROWS_AT_ONCE
 from ..runtime.abi import RowLists as ListsOnGpu
 from ..runtime.devices import engine_for
 from ..runtime.engine import Buffer
+from ..storage.groups.device_records import accumulate_on_gpu
 from ..storage.groups.numbering import number
+from ..storage.groups.records import Record
 from ..storage.joins.device_pairs import DevicePairs
 from .axes import checked_axis
 from .items import Items, Missing
@@ -287,6 +289,33 @@ class DeviceElements:
         del offsets, rows  # not before the launches
         return Pairs(left.owner, right.owner)
 
+    def accumulated(
+        self, codes: Any, groups: int, record: Record, dtypes: Sequence[np.dtype[Any]], centers: Any = None
+    ) -> list[Any]:
+        """Words that groups keep of values on this GPU, by the code of each value, of at least one.
+
+        Parameters
+        ----------
+        groups
+            How many there are.
+        record, dtypes
+            The words, and the types of the arrays to answer.
+        centers
+            Of `Accumulation.SQUARES`: what is subtracted of the values of each group, float64.
+        """
+        numbers = self._library.see(codes)
+        middles = None if centers is None else self._library.see(centers)
+        if middles is not None:
+            record = record.centered(middles.ptr)
+        made = [self._empty(groups, dtype) for dtype in dtypes]
+        shape, outs = (numbers.size, groups), [out.ptr for out in made]
+        if groups:
+            accumulate_on_gpu(
+                engine_for(self.device), numbers.ptr, numbers.dtype.itemsize, shape, record, outs, self._seen.stream
+            )
+        del numbers, middles  # not before the launches
+        return [out.owner for out in made]
+
     def seen(self, codes: Any, size: int) -> Any:
         """As `Elements.seen`."""
         found = self.ranks(size + 1) < 0
@@ -338,6 +367,17 @@ class DeviceElements:
     def apart(self, answers: Any) -> Any:
         """As `Elements.apart`."""
         return answers
+
+    def apart_with_nulls(self, answers: Any, valid: Any) -> Any:
+        """As `Elements.apart_with_nulls`, of floating-point numbers."""
+        made = answers + 0
+        made[~valid] = float("nan")
+        return made
+
+    def see(self, array: Any) -> ArrayView:
+        """An array of this library, with its address."""
+        seen: ArrayView = self._library.see(array)
+        return seen
 
 
 def on_device(elements: object, device: str) -> DeviceElements:

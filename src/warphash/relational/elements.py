@@ -106,6 +106,9 @@ class Elements(KeptElements, Protocol):
     def apart(self, answers: npt.NDArray[Any]) -> Any:
         """Answers for other than the elements, in the caller's library."""
 
+    def apart_with_nulls(self, answers: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> Any:
+        """As `apart`, with the nulls of the library, or else NaN: ``valid`` is False for these."""
+
     def is_nan(self, positions: Indices) -> Any:
         """Which of the elements at some positions are NaN or NaT, or rows with such an item; and no nulls."""
 

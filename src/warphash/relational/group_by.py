@@ -6,24 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
-from ..errors import DeviceError, ParameterError
+from ..errors import ParameterError
 from .aggregates import SIZE, Answer, Groups, aggregate_named, size_of
-from .composites import RowElements, row_elements_of
-from .elements import ArrayElements, ColumnElements
+from .composites import elements_on_gpu, row_elements_of
+from .elements import Elements
 from .items import Missing
-from .numbered import stable_order
 from .summaries import Wanted
-from .values import Values, values_of
+from .values import AnyValues, values_of
 
 __all__ = ["Aggregates", "GroupBy", "GroupRows", "group_by"]
 
 _MISSING: dict[str, Missing] = {"key": "one", "drop": "dropped"}
 _ORDERS = ("first", "sorted", "any")
-
-_Keys = ArrayElements | ColumnElements | RowElements
-"""Keys in host memory."""
 
 
 class GroupRows(NamedTuple):
@@ -64,9 +58,7 @@ class GroupBy:
     Keys are numbered anew in each call. So several aggregates take less time in one call of `agg`.
     """
 
-    def __init__(
-        self, elements: ArrayElements | ColumnElements | RowElements, missing: Missing, is_sorted: bool
-    ) -> None:
+    def __init__(self, elements: Elements, missing: Missing, is_sorted: bool) -> None:
         self._elements, self._missing, self._is_sorted = elements, missing, is_sorted
 
     def _groups(self, wanted: Sequence[Wanted] = (), codes: bool = False) -> Groups:
@@ -84,13 +76,12 @@ class GroupBy:
 
     def rows(self) -> GroupRows:
         """The rows of each group. O(n)."""
-        groups = self._groups(codes=True)
-        codes = groups.codes
-        order = stable_order(codes)
-        order = order[np.count_nonzero(codes < 0) :]
-        counts = np.bincount(codes[order], minlength=len(groups))
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        return GroupRows(self._elements.apart(offsets), self._elements.apart(order))
+        elements, groups = self._elements, self._groups([SIZE], codes=True)
+        ends = groups.word(*SIZE).cumsum(0)
+        order = elements.argsort(groups.codes)
+        order = order[len(order) - int(ends[-1]) if len(groups) else len(order) :]  # behind those that were dropped
+        offsets = elements.xp.concatenate((elements.ranks(1), ends))
+        return GroupRows(elements.apart(offsets), elements.apart(order))
 
     def agg(self, **asked: Any) -> Aggregates:
         """Summarise columns group by group, in one pass over the rows for all of them.
@@ -99,7 +90,8 @@ class GroupBy:
         ----------
         **asked
             For each name of an answer: ``(column, operation)``, or ``"size"``. A column is an array, a list or a column
-            of pandas, Polars or PyArrow in host memory, with one value for each key. Operations are:
+            of pandas, Polars or PyArrow, with one value for each key. It is where the keys are; on a GPU, it is an
+            array of the library of the keys. Operations are:
 
             - ``"size"``, ``"count"``, ``"nunique"``: rows; values; distinct values. int64.
             - ``"sum"``, ``"prod"``: of integers 64 bits wide, modulo 2^64; of floating-point numbers float64. Truth
@@ -122,7 +114,7 @@ class GroupBy:
         DtypeError
             For values that an operation does not take: strings have no sum.
         DeviceError
-            For a column on a GPU.
+            For a column that is not where the keys are, and for one of another library on a GPU.
         ShapeError
             For a column of another length.
         MemoryError
@@ -140,8 +132,11 @@ class GroupBy:
         Floating-point sums are made in the order of rows. Where groups are few and rows are many, stretches of the rows
         are summed, and then the sums are added. How rows are cut depends on how many rows and groups there
         are. So the result is the same, to the bit, for any number of threads.
+
+        That holds on a CPU. On a GPU, floating-point sums and products, means and variances are made in the order in
+        which threads come to a group: the last bits of a result differ from call to call.
         """
-        plan = _Plan(len(self._elements))
+        plan = _Plan(self._elements)
         answers = {name: plan.added(name, given) for name, given in asked.items()}
         groups = self._groups(plan.wanted)
         columns = {name: self._given(answer(groups)) for name, answer in answers.items()}
@@ -181,12 +176,14 @@ class GroupBy:
 
 
 class _Plan:
-    """What a call of `GroupBy.agg` is asked for, of ``n`` rows, and the words that groups have to keep."""
+    """What a call of `GroupBy.agg` is asked for, and the words that groups of the keys have to keep."""
 
-    def __init__(self, n: int) -> None:
-        self._n = n
+    def __init__(self, keys: Elements) -> None:
+        self._n, self._on_gpu = len(keys), elements_on_gpu(keys)
         self.wanted: list[Wanted] = []
-        self._columns: dict[int, tuple[Any, Values]] = {}  # by their identity; a column is kept as long as this lives
+        self._columns: dict[
+            int, tuple[Any, AnyValues]
+        ] = {}  # by their identity; a column is kept as long as this lives
 
     def added(self, name: str, given: Any) -> Callable[[Groups], Answer]:
         """Add an answer, and return what makes it. Raises as `GroupBy.agg`."""
@@ -204,9 +201,9 @@ class _Plan:
         self.wanted += aggregate.words(values)
         return lambda groups: aggregate.answer(groups, values)
 
-    def _values(self, column: Any) -> Values:
+    def _values(self, column: Any) -> AnyValues:
         if id(column) not in self._columns:
-            self._columns[id(column)] = column, values_of(column, self._n)
+            self._columns[id(column)] = column, values_of(column, self._n, self._on_gpu)
         return self._columns[id(column)][1]
 
 
@@ -218,7 +215,8 @@ def group_by(
     Parameters
     ----------
     keys
-        As ``x`` of `unique`, in host memory: an array, a list, a column, or a tuple of columns.
+        As ``x`` of `unique`: an array, a list, a column, or a tuple of columns. Arrays of PyTorch and CuPy may be on a
+        GPU, and stay there.
     nulls
         ``"key"``: all nulls are one key, and so are all NaN, and all NaT. ``"drop"``: rows with one of them are in no
         group.
@@ -235,15 +233,14 @@ def group_by(
     ------
     ParameterError
         If there is no such rule or order.
-    DeviceError
-        For keys on a GPU.
-    DtypeError, ShapeError
+    DeviceError, DtypeError, ShapeError
         As `unique`.
 
     Notes
     -----
     O(n) for n rows, by a hash table; O(n + d log d) with ``order="sorted"`` for d groups. On a CPU, a thread keeps a
-    record for each group that it owns, so no aggregate takes an atomic operation.
+    record for each group that it owns, so no aggregate takes an atomic operation. On a GPU, words of groups take atomic
+    operations; a block keeps those of the first groups in memory of its own.
 
     Examples
     --------
@@ -259,8 +256,4 @@ def group_by(
         raise ParameterError(f"nulls must be 'key' or 'drop', got {nulls!r}")
     if order not in _ORDERS:
         raise ParameterError(f"order must be 'first', 'sorted' or 'any', got {order!r}")
-    elements = row_elements_of(keys)
-    if elements.xp is not np:
-        raise DeviceError("group_by takes keys in host memory, got an array on a GPU: copy it to the host")
-    assert isinstance(elements, _Keys)
-    return GroupBy(elements, _MISSING[nulls], order == "sorted")
+    return GroupBy(row_elements_of(keys), _MISSING[nulls], order == "sorted")

@@ -1,4 +1,5 @@
-"""Words of 64 bits that groups keep of values (`storage/groups/records.py`), as arrays of NumPy."""
+"""Words of 64 bits that groups keep of values (`storage/groups/records.py`), as arrays of the library that numbers
+the keys: of NumPy, or of that of keys on a GPU."""
 
 from __future__ import annotations
 
@@ -10,27 +11,45 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.adapters.numpy import address_of
-from ..runtime.abi import Accumulation, ValueType
+from ..runtime.abi import Accumulation
 from ..runtime.devices import engine_for
 from ..runtime.engine import Buffer
 from ..storage.groups.numbering import record
-from ..storage.groups.records import WORD_BYTES, Column, Record, Word, accumulated
-from .composites import RowElements
+from ..storage.groups.records import WORD_BYTES, Record, Word, accumulated
+from .composites import RowElements, elements_on_gpu
 from .elements import Elements
 from .items import Items, Missing
 from .numbered import Asked, Indices, copied_numbers, key_rows, narrowest_index_type
-from .values import Values
+from .values import AnyValues
 
 __all__ = ["Summaries", "Wanted", "WordArray", "summarised", "summarised_by"]
 
-WordArray = npt.NDArray[np.uint64]
+WordArray = npt.NDArray[Any]
+"""Of NumPy, or an array on a GPU: int64, uint64 or float64."""
+
+_INT64, _FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
+_DTYPES = {
+    Accumulation.COUNT: _INT64,
+    Accumulation.TRUE: _INT64,
+    Accumulation.FLOAT_SUM: _FLOAT64,
+    Accumulation.FLOAT_PRODUCT: _FLOAT64,
+    Accumulation.SQUARES: _FLOAT64,
+}
+"""Types of words. The others are of the kind of the values."""
 
 
 class Wanted(NamedTuple):
     """A word that each group keeps: of which values, or of all elements."""
 
     operation: Accumulation
-    values: Values | None
+    values: AnyValues | None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the word."""
+        if self.values is None or self.operation in _DTYPES:
+            return _DTYPES[self.operation]
+        return self.values.word_dtype
 
 
 class Summaries(NamedTuple):
@@ -57,7 +76,7 @@ def summarised(elements: Elements, missing: Missing, wanted: Sequence[Wanted], c
     Parameters
     ----------
     elements
-        In host memory.
+        In host memory, or on a GPU, where values are then, too.
     missing
         What elements are that are null, NaN or NaT.
     codes
@@ -69,56 +88,60 @@ def summarised(elements: Elements, missing: Missing, wanted: Sequence[Wanted], c
         As `Elements.number`.
     """
     n = len(elements)
-    if n and wanted and not codes and (rows := key_rows(_columns_of(elements), missing)):
+    in_one_pass = n and wanted and not codes and elements_on_gpu(elements) is None
+    if in_one_pass and (rows := key_rows(_columns_of(elements), missing)):
         made = record(engine_for("cpu"), rows.ptr, rows.width, n, _record_of(wanted))
-        return Summaries(copied_numbers(made.firsts, made.size), [_words(word, made.size) for word in made.words])
+        return Summaries(copied_numbers(made.firsts, made.size), _word_arrays(made.words, made.size, wanted))
     needs_codes = codes or bool(wanted)
     numbers = elements.number(Asked(needs_codes, nan=missing, null=missing, dtype=narrowest_index_type(n)))
     if not needs_codes:
         return Summaries(numbers.firsts, [])
-    words = summarised_by(numbers.code_of_each, len(numbers.firsts), wanted)
+    words = summarised_by(elements, numbers.code_of_each, len(numbers.firsts), wanted)
     return Summaries(numbers.firsts, words, numbers.codes)
 
 
 def summarised_by(
-    codes: Indices, groups: int, wanted: Sequence[Wanted], centers: npt.NDArray[np.float64] | None = None
+    elements: Elements, codes: Indices, groups: int, wanted: Sequence[Wanted], centers: Any = None
 ) -> list[WordArray]:
     """Keep words of values by the code of each; values with the code -1 are left out.
 
     Parameters
     ----------
+    elements
+        Where the codes and the values are, and of whose library.
     centers
-        What `Accumulation.SQUARES` subtracts of the values of each group.
+        What `Accumulation.SQUARES` subtracts of the values of each group, float64.
     """
     n = len(codes)
     if not n or not wanted:
-        return [np.zeros(groups, np.uint64) for _ in wanted]
-    kept = _record_of(wanted, 0 if centers is None else address_of(centers))
+        return [elements.in_type(elements.ranks(groups) * 0, each.dtype) for each in wanted]
+    kept = _record_of(wanted)
+    if (device := elements_on_gpu(elements)) is not None:
+        return device.accumulated(codes, groups, kept, [each.dtype for each in wanted], centers)
+    if centers is not None:
+        kept = kept.centered(address_of(centers))
     made = accumulated(engine_for("cpu"), address_of(codes), codes.itemsize, (n, groups), kept)
-    return [_words(word, groups) for word in made]
+    return _word_arrays(made, groups, wanted)
 
 
 def _columns_of(elements: Elements) -> list[Items]:
     return [column.items for column in (elements.columns if isinstance(elements, RowElements) else (elements,))]
 
 
-def _record_of(wanted: Sequence[Wanted], centers: int = 0) -> Record:
+def _record_of(wanted: Sequence[Wanted]) -> Record:
     """The record of some words, of different columns of values."""
-    columns = {word.values: _column_of(word.values) for word in wanted if word.values is not None}
+    columns = {word.values: word.values.column for word in wanted if word.values is not None}
     places = {values: place for place, values in enumerate(columns)}
-    words = [Word(operation, None if values is None else places[values], centers) for operation, values in wanted]
+    words = [Word(operation, None if values is None else places[values]) for operation, values in wanted]
     return Record(tuple(columns.values()), tuple(words))
 
 
-def _column_of(values: Values) -> Column:
-    valid = 0 if values.valid is None else address_of(values.valid)
-    if values.numbers is None:  # which are counted
-        return Column(valid, ValueType.UINT8, valid)
-    return Column(address_of(values.numbers), values.number_type, valid)
+def _word_arrays(buffers: Sequence[Buffer], groups: int, wanted: Sequence[Wanted]) -> list[WordArray]:
+    """Memory of the engine as arrays, which keep it."""
+    return [_words(buffer, groups, each.dtype) for buffer, each in zip(buffers, wanted, strict=True)]
 
 
-def _words(buffer: Buffer, groups: int) -> WordArray:
-    """Memory of the engine as an array, which keeps it."""
+def _words(buffer: Buffer, groups: int, dtype: np.dtype[Any]) -> WordArray:
     memory: Any = (ctypes.c_uint8 * (WORD_BYTES * groups)).from_address(buffer.ptr)
     memory.owner = buffer
-    return np.frombuffer(memory, np.uint64)
+    return np.frombuffer(memory, dtype)

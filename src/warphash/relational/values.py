@@ -8,16 +8,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.adapters.numpy import address_of
 from ..arrays.arrow_values import Valid
+from ..arrays.library import ArrayView
 from ..errors import DeviceError, ShapeError
 from ..runtime.abi import ValueType
-from .device_elements import DeviceElements
+from ..storage.groups.records import Column
+from .device_elements import DeviceElements, number_device_rows
 from .elements import ArrayElements, ColumnElements, elements_of
-from .items import Items, Text, nan_among
+from .items import Fixed, Items, Text, nan_among
+from .numbered import Asked, Indices, number_tuples
 
-__all__ = ["Values", "values_of"]
+__all__ = ["AnyValues", "DeviceValues", "Values", "values_of"]
 
 _TYPES = {np.dtype(name.lower()): value_type for name, value_type in ValueType.__members__.items()}
+_UINT8, _FLOAT32 = np.dtype(np.uint8), np.dtype(np.float32)
+
+
+def _word_dtype(kind: str) -> np.dtype[Any]:
+    """The type of a sum, a product, a least or a greatest one of values: 64 bits of the same kind."""
+    return np.dtype({"f": np.float64, "u": np.uint64}.get(kind, np.int64))
 
 
 class Values:
@@ -67,34 +77,120 @@ class Values:
             return array.astype(np.float32)
         return array if array.dtype in _TYPES and array.ndim == 1 else None
 
-    @property
-    def number_type(self) -> ValueType:
-        """The type of `numbers`."""
-        assert self.numbers is not None
-        return _TYPES[self.numbers.dtype]
+    @cached_property
+    def column(self) -> Column:
+        """The values as kernels are given them. If they are no numbers, they can be counted alone."""
+        valid = 0 if self.valid is None else address_of(self.valid)
+        if self.numbers is None:
+            return Column(valid, ValueType.UINT8, valid)
+        return Column(address_of(self.numbers), _TYPES[self.numbers.dtype], valid)
+
+    def order(self, numbers: npt.NDArray[np.float64]) -> Indices:
+        """The places of some numbers in ascending order, NaN last; equal ones stay in their order."""
+        return np.argsort(numbers, kind="stable")
+
+    def comparable(self, numbers: Any) -> Any:
+        """`numbers`, or words, so that `==` compares one with the other."""
+        return numbers
+
+    def distinct(self, rows: Indices, codes: Indices) -> Indices:
+        """Which of some rows first have a pair of a code, of which there is one for each of the rows, and a value."""
+        items = self.items._replace(array=self.items.array[rows], valid=None)
+        return number_tuples([Fixed(codes), items], Asked()).firsts
 
     @property
     def word_dtype(self) -> np.dtype[Any]:
         """The type of a sum, a product, a least or a greatest one of `numbers`: 64 bits of the same kind."""
-        return np.dtype({"f": np.float64, "u": np.uint64}.get(self.kind, np.int64))
+        return _word_dtype(self.kind)
 
 
-def values_of(column: Any, n: int) -> Values:
+class DeviceValues:
+    """A column of values on a GPU, where no value is a null or a time. Attributes are those of `Values`."""
+
+    valid: Valid = None
+    is_time = False
+
+    def __init__(self, elements: DeviceElements) -> None:
+        self.elements = elements
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """As of `Values`."""
+        return self.elements.dtype
+
+    @property
+    def kind(self) -> str:
+        """As of `Values`."""
+        return self.dtype.kind
+
+    @cached_property
+    def numbers(self) -> Any:
+        """As of `Values`: an array of the library."""
+        array = self.elements.array
+        if self.dtype in _TYPES:
+            return array
+        return self.elements.in_type(array, _UINT8 if self.kind == "b" else _FLOAT32)
+
+    @cached_property
+    def _seen(self) -> ArrayView:
+        return self.elements.see(self.numbers)
+
+    @property
+    def column(self) -> Column:
+        """As of `Values`."""
+        return Column(self._seen.ptr, _TYPES[self._seen.dtype])
+
+    def order(self, numbers: Any) -> Any:
+        """As of `Values`."""
+        return self.elements.argsort(numbers)
+
+    def comparable(self, numbers: Any) -> Any:
+        """As of `Values`. PyTorch compares no unsigned integers of two types."""
+        words = self.elements.in_type(numbers, self.word_dtype)
+        return words.view(self.elements.xp.int64) if self.kind == "u" else words
+
+    def distinct(self, rows: Any, codes: Any) -> Any:
+        """As of `Values`."""
+        columns = [self.elements.like(column) for column in (codes, self.elements.array[rows])]
+        return number_device_rows(columns, Asked()).firsts
+
+    @property
+    def word_dtype(self) -> np.dtype[Any]:
+        """As of `Values`."""
+        return _word_dtype(self.kind)
+
+
+AnyValues = Values | DeviceValues
+"""In host memory or on a GPU."""
+
+
+def values_of(column: Any, n: int, keys: DeviceElements | None) -> AnyValues:
     """See a column of values.
+
+    Parameters
+    ----------
+    n
+        How many keys there are.
+    keys
+        Elements of the keys, if these are on a GPU.
 
     Raises
     ------
     DtypeError
         As `elements_of`.
     DeviceError
-        For an array on a GPU.
+        Unless it is where the keys are, and of one library with keys on a GPU.
     ShapeError
         Unless there is one value for each of ``n`` keys.
     """
     elements = elements_of(column)
-    if isinstance(elements, DeviceElements):
-        raise DeviceError(f"expected values in host memory, got an array on {elements.device}: copy it to the host")
-    assert isinstance(elements, ArrayElements | ColumnElements)
+    if keys is None and isinstance(elements, DeviceElements):
+        raise DeviceError(
+            f"expected values in host memory, as the keys are, got an array on {elements.device}: copy one of them"
+        )
     if len(elements) != n:
         raise ShapeError(f"expected one value for each of {n:,} keys, got {len(elements):,}: give a column of as many")
+    if keys is not None:
+        return DeviceValues(keys.beside(elements))
+    assert isinstance(elements, ArrayElements | ColumnElements)
     return Values(elements)
