@@ -1,5 +1,7 @@
-"""Words of 64 bits that groups keep of values (`storage/groups/records.py`), as arrays of the library that numbers
-the keys: of NumPy, or of that of keys on a GPU."""
+"""Words of 64 bits that groups keep of values (`storage/groups/records.py`), as arrays.
+
+The arrays are NumPy's, or those of the library of keys on a GPU.
+"""
 
 from __future__ import annotations
 

@@ -28,11 +28,13 @@ def test_kernels_keep_all_in_registers(arch: str) -> None:
 
 
 @pytest.mark.skipif(bool(missing("emulated")), reason="needs the emulated engine")
+@pytest.mark.parametrize("blocks", [1, 3])
 @pytest.mark.parametrize("number", ["i4", "i8"])
 @pytest.mark.parametrize("groups", [1, 3, 500, MOST_OF_A_BLOCK // 3, MOST_OF_A_BLOCK // 3 + 1, MOST_OF_A_BLOCK])
-def test_several_words_by_numbers(number: str, groups: int) -> None:
+def test_several_words_by_numbers(blocks: int, number: str, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Elements with a number that no group has are left out. A group without elements has the words of no values."""
-    generator, engine, n = np.random.default_rng(groups), engine_for("emulated"), 9_000
+    generator, engine, n = np.random.default_rng(groups), engine_for("emulated"), 9_000 * blocks
+    monkeypatch.setattr(engine, "lanes", 512 * blocks)
     numbers = generator.integers(-1, groups + 1, n).astype(number)
     numbers[numbers == groups // 2] = -1
     values = generator.integers(-99, 99, n).astype("i2")
