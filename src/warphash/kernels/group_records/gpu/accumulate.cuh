@@ -8,25 +8,27 @@
 //
 //   out   [ word of group 0 | word of group 1 | … ]     u64
 //
-// A block has kOwnWords words of its own, for the groups with the least numbers. If there are few groups, each word is there
-// several times, and neighbouring lanes have neighbouring copies:
+// A block has kOwnWords words of its own, for the groups with the least numbers. If there are few groups, each word is
+// there several times, and neighbouring lanes have neighbouring copies:
 //
 //   own   [ copy 0 | copy 1 | … of group 0 ]  [ … of group 1 ]  …     of accumulator 0, then of accumulator 1, …
 //
 // Protocol. The steps are launches of their own.
 //   1. begin_words writes the words of no values.
 //   2. accumulate: the threads write such words to the block's own memory. A barrier. A block goes through tiles of
-//      elements (groups/gpu/tiles.cuh). A thread reads the numbers of kAtOnce elements, then, one accumulator after another,
-//      their values, and combines each value with the word of the group: with the block's own one if the number is small,
-//      and else in memory. A barrier. The threads combine the copies, and the result with the word in memory.
+//      elements (groups/gpu/tiles.cuh). A thread reads the numbers of kAtOnce elements. Then it goes from accumulator to
+//      accumulator: it reads the values of these elements, and combines each with the word of its group, which is the
+//      block's own one if the number is small, and else that in memory. A barrier. The threads combine the copies, and
+//      the result with the word in memory.
 //   3. finish_words turns ranks back into numbers.
-// Integers and float64 are added by an atomic addition (relaxed). All others are combined by a compare-and-swap (relaxed)
-// in a loop, which ends as soon as the word would not change; the first look at the word is a relaxed load. Words publish
-// nothing: barriers order the steps of a block, and the end of a launch orders the launches.
+// Sums, counts and squares are added by an atomic addition (relaxed). Products and extremes are combined by a
+// compare-and-swap (relaxed) in a loop, which ends as soon as the word would not change. The first look at a word is a
+// relaxed load in memory, and a volatile one in the block's own. Words publish nothing: barriers order the steps of a
+// block, and the end of a launch orders the launches.
 //
 // An element with a number that no group has, such as -1, is left out. Columns on a GPU have no nulls.
 //
-// The order of floating-point sums and products is that in which atomics come. So their last bits differ from run to run.
+// The order of floating-point sums and products is that in which atomics come: their last bits differ from run to run.
 //
 // Why own words. All elements of a group combine with one word, and in memory such atomics are a queue
 // (groups/gpu/rounds.cuh has the figures, and says why groups with the least numbers are those that may be frequent). Why

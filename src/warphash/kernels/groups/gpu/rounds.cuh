@@ -7,8 +7,8 @@
 //
 // Layout of the memory of a block that spreads: kOwnCounts counts, u32, of the keys with the least numbers.
 //
-// Protocol. A block goes through tiles of kRoundTile elements, in rounds of neighbours (groups/gpu/tiles.cuh). (`spread`: several
-// tiles.)
+// Protocol. A block goes through a tile of kRoundTile elements, in rounds of neighbours (groups/gpu/tiles.cuh);
+// `spread` goes through several tiles.
 //
 // Protocol of list_firsts: a lane reads a word of bits. The warp goes from word to word, and each lane writes its bit's
 // element: neighbours write to neighbouring places.
