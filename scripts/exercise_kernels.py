@@ -23,11 +23,13 @@ import numpy as np
 
 from warphash import HashMap, HashSet, MultiMap, Operation, group_by
 from warphash.designs import registry
-from warphash.runtime.abi import ROWS_AT_ONCE, RowLists
+from warphash.runtime.abi import ROWS_AT_ONCE, Accumulation, RowLists, ValueType
 from warphash.runtime.devices import engine_for
 from warphash.settings import ORDER_VARIABLE
 from warphash.storage.batch_order import hot_keys, lookups, parts
+from warphash.storage.groups.device_records import accumulate_on_gpu
 from warphash.storage.groups.numbering import number
+from warphash.storage.groups.records import Column, Record, Word
 from warphash.storage.joins.device_pairs import DevicePairs
 from warphash.storage.joins.pairs import Pairs
 from warphash.storage.quotient import route
@@ -242,6 +244,24 @@ def exercise_joins(device: str, n: int) -> None:
             assert list(zip(*written, strict=True)) == expected, "pairs should come by elements, and then by rows"
 
 
+def exercise_records(device: str, n: int) -> None:
+    """Sums and minima by the numbers of elements: of groups that a block keeps words of, and of more than these."""
+    engine, random = engine_for(device), np.random.default_rng(6)
+    words = Word(Accumulation.SUM, 0), Word(Accumulation.MIN, 0), Word(Accumulation.FLOAT_SUM, 1)
+    for groups, number_type in product((1, 7, n), ("i4", "i8")):
+        numbers, values = random.integers(-1, groups, n).astype(number_type), random.integers(-99, 99, n)
+        held = [engine.from_host(array) for array in (numbers, values, values.astype("f4"))]
+        columns = Column(held[1].ptr, ValueType.INT64), Column(held[2].ptr, ValueType.FLOAT32)
+        outs = [engine.allocate(8 * groups) for _ in words]
+        record, at = Record(columns, words), [out.ptr for out in outs]
+        accumulate_on_gpu(engine, held[0].ptr, numbers.itemsize, (n, groups), record, at, None)
+        by_group = [values[numbers == group].tolist() for group in range(groups)]
+        sums = [sum(its) for its in by_group]
+        expected = sums, [min(its, default=np.iinfo(np.int64).max) for its in by_group], sums
+        for out, kind, its in zip(outs, ("i8", "i8", "f8"), expected, strict=True):
+            assert engine.to_host(out.ptr, kind, groups).tolist() == its, "groups should have the words of their values"
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     options.add_argument("--device", default="cuda")
@@ -268,6 +288,9 @@ def main() -> None:
         print("groups: numbers, and pairs of keys that repeat, are right", flush=True)
         exercise_joins(given.device, given.keys)
         print("joins: pairs of elements and rows are right", flush=True)
+        if given.device != "cpu":
+            exercise_records(given.device, given.keys)
+            print("records: sums and minima of groups are right", flush=True)
 
 
 if __name__ == "__main__":
