@@ -207,8 +207,9 @@ class LookupPartitionBatch(PartitionBatch):
     _fields_ = _words("places runs flags out_flags out_rows")
 
 
+# ---- core/gpu/owners/abi.cuh
 OWNER_TILE = 32
-"""Places that a warp finds the elements of together, one a lane (core/gpu/owners.cuh)."""
+"""Places that a warp finds the elements of together, one a lane."""
 
 
 # ---- groups/abi.cuh
@@ -417,7 +418,7 @@ class PairBatch(Launch):
 
 
 class TilePairBatch(PairBatch):
-    """The same on a GPU, whose codes have 8 bytes: each pair has a place (core/gpu/owners.cuh)."""
+    """The same on a GPU, whose codes have 8 bytes: each pair has a place (core/gpu/owners/owners.cuh)."""
 
     _fields_ = _words("counts starts elements firsts")
 

@@ -14,7 +14,4 @@ struct LookupPartitionBatch : PartitionBatch {
   u64 out_rows;   // u32 per element, in the order of the parts: its number
 };
 
-// Places that a warp finds the elements of together, one a lane (core/gpu/owners.cuh).
-constexpr int kOwnerTile = 32;
-
 }  // namespace warphash

@@ -3,7 +3,7 @@
 //   tiles  tiles of values -> the element that the first value of each belongs to
 //   emit   elements -> all values of their groups, and their keys as often
 //
-// Layout. The values of all elements have places in a row, those of element i from offsets[i] on (core/gpu/owners.cuh).
+// Layout. The values of all elements have places in a row, those of element i from offsets[i] on (core/gpu/owners/owners.cuh).
 //
 // Protocol.
 //   1. tiles: notes the element of the first place of each tile.
@@ -19,7 +19,7 @@
 // a sector at random, and only its value at random.
 #pragma once
 #include "core/bytes.cuh"
-#include "core/gpu/owners.cuh"
+#include "core/gpu/owners/owners.cuh"
 #include "core/straight.cuh"
 #include "groups/value_lists.cuh"
 

@@ -4,13 +4,13 @@
 //   tiles        tiles of 32 pairs -> the element that the first pair of each belongs to
 //   emit_pairs   each pair -> its element, and the row
 //
-// Layout. The pairs of element i have the places from starts[i] on (core/gpu/owners.cuh). The k-th of them has the k-th
+// Layout. The pairs of element i have the places from starts[i] on (core/gpu/owners/owners.cuh). The k-th of them has the k-th
 // row of the key (joins/lists.cuh), or the code itself if no key has several rows.
 //
 // Protocol. The host sums up the counts, takes as much memory as there are pairs, and launches the other two. They read
 // what earlier launches wrote, and write places of their own. Nothing is atomic.
 #pragma once
-#include "core/gpu/owners.cuh"
+#include "core/gpu/owners/owners.cuh"
 #include "core/straight.cuh"
 #include "joins/lists.cuh"
 

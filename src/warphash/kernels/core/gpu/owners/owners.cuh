@@ -24,7 +24,7 @@
 // same bytes, which a cache has. Work is split in two such steps in merge-based kernels for sparse matrices, too (Merrill
 // and Garland, Merge-Based Parallel Sparse Matrix-Vector Multiplication, SC 2016, section III).
 #pragma once
-#include "core/gpu/abi.cuh"
+#include "core/gpu/owners/abi.cuh"
 #include "core/gpu/schedule.cuh"
 
 namespace warphash {
