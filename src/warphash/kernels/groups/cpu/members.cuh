@@ -14,6 +14,7 @@
 #include "core/bulk.cuh"
 #include "core/cpu/schedule.cuh"
 #include "groups/abi.cuh"
+#include "groups/cpu/integers.cuh"
 
 namespace warphash {
 
@@ -69,16 +70,7 @@ struct OverMembers {
   using Batch = MemberBatch;
   static constexpr bool kWalks = true;
   static void run(const Members& m, const MemberBatch& b, u64 begin, u64 end) {
-    switch (m.word_bytes) {
-      case 1:
-        return OfWord::template run<u8>(m, b, begin, end);
-      case 2:
-        return OfWord::template run<u16>(m, b, begin, end);
-      case 4:
-        return OfWord::template run<u32>(m, b, begin, end);
-      default:
-        return OfWord::template run<u64>(m, b, begin, end);
-    }
+    with_integer(m.word_bytes, [&]<class Word>() { OfWord::template run<Word>(m, b, begin, end); });
   }
 };
 

@@ -17,6 +17,7 @@
 #include "core/bulk.cuh"
 #include "core/cpu/schedule.cuh"
 #include "groups/abi.cuh"
+#include "groups/cpu/integers.cuh"
 
 namespace warphash {
 
@@ -26,16 +27,9 @@ constexpr u64 kPackBlock = 1024;  // rows whose words are in a cache together: 8
 template <class See>
 WARPHASH_FN void with_width(const KeyColumn& column, const See& see) {
   const bool adjacent = column.stride == column.width;
-  switch (column.width) {
-    case 1:
-      return adjacent ? see.template operator()<u8, true>() : see.template operator()<u8, false>();
-    case 2:
-      return adjacent ? see.template operator()<u16, true>() : see.template operator()<u16, false>();
-    case 4:
-      return adjacent ? see.template operator()<u32, true>() : see.template operator()<u32, false>();
-    default:
-      return adjacent ? see.template operator()<u64, true>() : see.template operator()<u64, false>();
-  }
+  with_integer(column.width, [&]<class Int>() {
+    adjacent ? see.template operator()<Int, true>() : see.template operator()<Int, false>();
+  });
 }
 
 template <class Int, bool kAdjacent>

@@ -63,16 +63,7 @@ struct OverPlaces {
  private:
   template <class Code>
   static void over(const KeyPlaces& t, const PlaceBatch& b, u64 begin, u64 end) {
-    switch (t.word_bytes) {
-      case 1:
-        return OfWord::template run<u8, Code>(t, b, begin, end);
-      case 2:
-        return OfWord::template run<u16, Code>(t, b, begin, end);
-      case 4:
-        return OfWord::template run<u32, Code>(t, b, begin, end);
-      default:
-        return OfWord::template run<u64, Code>(t, b, begin, end);
-    }
+    with_integer(t.word_bytes, [&]<class Word>() { OfWord::template run<Word, Code>(t, b, begin, end); });
   }
 };
 
