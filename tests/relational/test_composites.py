@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warphash
+from support.changing import changed_meanwhile
 from support.refusals import refusing
 from support.relational import KINDS, NAN, NULL, Kind, canonical, in_order, items_of, lists_of, shown
 from warphash import ShapeError
@@ -362,20 +362,13 @@ def test_refused_memory_is_an_error() -> None:
 
 
 def test_columns_that_change_meanwhile_break_no_memory() -> None:
-    n, ended = 100_000, threading.Event()
+    n = 100_000
     columns = tuple(np.random.default_rng(2).integers(0, 50, n) for _ in range(2))
 
-    def write() -> None:
-        random = np.random.default_rng(3)
-        while not ended.is_set():
-            columns[0][random.integers(0, n, 500)] = random.integers(-(2**60), 2**60, 500)
+    def change(random: np.random.Generator) -> None:
+        columns[0][random.integers(0, n, 500)] = random.integers(-(2**60), 2**60, 500)
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
+    with changed_meanwhile(change):
         for _ in range(5):
             _, inverse = warphash.unique(columns, return_inverse=True)
             assert inverse.min() >= 0 and inverse.max() < n
-    finally:
-        ended.set()
-        writer.join()

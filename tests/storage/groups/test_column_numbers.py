@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 import warphash
+from support.changing import changed_meanwhile
 from warphash.runtime.devices import engine_for
 from warphash.storage.groups import column_numbers
 from warphash.storage.groups.column_numbers import key_column, number_columns, number_matrix
@@ -130,24 +130,17 @@ def test_spans_of_columns_with_gaps(threads: int, dtype: str) -> None:
 
 def test_columns_that_change_meanwhile_break_no_memory() -> None:
     """Numbers stay below the number of rows, by direct addressing, too."""
-    n, ended = 200_000, threading.Event()
+    n = 200_000
     columns = [np.random.default_rng(6).integers(0, 50, n) for _ in range(2)]
     keys = [key_column(column.ctypes.data, 8) for column in columns]
     numbers = np.empty(n, "i8")
 
-    def write() -> None:
-        random = np.random.default_rng(7)
-        while not ended.is_set():
-            columns[0][random.integers(0, n, 500)] = random.integers(-(2**62), 2**62, 500)
-            columns[0][random.integers(0, n, 5_000)] = 1
+    def change(random: np.random.Generator) -> None:
+        columns[0][random.integers(0, n, 500)] = random.integers(-(2**62), 2**62, 500)
+        columns[0][random.integers(0, n, 5_000)] = 1
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
+    with changed_meanwhile(change):
         for _ in range(20):
             made = number_columns(engine_for("cpu"), keys, n, numbers=numbers.ctypes.data)
             assert 0 < made.size <= n and numbers.min() >= 0 and numbers.max() < n
             columns[0][:] = 7
-    finally:
-        ended.set()
-        writer.join()

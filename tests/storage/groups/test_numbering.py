@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 import warphash
+from support.changing import changed_meanwhile
 from support.engines import one_of_each
 from support.refusals import refusing
 from warphash.runtime.abi import NumberBatch
@@ -277,16 +277,12 @@ def test_a_batch_that_changes_meanwhile_breaks_no_memory(
         monkeypatch.setattr(word_numbers, "way_of", lambda *_: way)
     n, engine = 200_000, engine_for("cpu")
     keys = np.random.default_rng(5).integers(0, n // 2, n).astype(f"u{width}")
-    numbers, ended = np.empty(n, "u8"), threading.Event()
+    numbers = np.empty(n, "u8")
 
-    def write() -> None:
-        random = np.random.default_rng(6)
-        while not ended.is_set():
-            keys[random.integers(0, n, 1000)] = random.integers(0, 1 << 31, 1000)
+    def change(random: np.random.Generator) -> None:
+        keys[random.integers(0, n, 1000)] = random.integers(0, 1 << 31, 1000)
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
+    with changed_meanwhile(change):
         for _ in range(5):
             at = keys.ctypes.data
             made = number(engine, at, width, n, numbers=numbers.ctypes.data, counts=True)
@@ -294,9 +290,6 @@ def test_a_batch_that_changes_meanwhile_breaks_no_memory(
             assert 1 <= made.size <= n and numbers.max() < made.size
             assert engine.to_host(made.firsts.ptr, np.uint32, made.size).max() < n
             assert engine.to_host(made.counts.ptr, np.uint32, made.size).sum() == n
-    finally:
-        ended.set()
-        writer.join()
 
 
 def test_a_planted_bug_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 import warphash
+from support.changing import changed_meanwhile
 from support.refusals import refusing
 from warphash.runtime.abi import Accumulation, ValueType
 from warphash.runtime.devices import engine_for
@@ -163,26 +163,19 @@ def test_refused_memory_is_an_error(way: Way | None, once: bool, monkeypatch: py
 @ways
 def test_keys_that_change_meanwhile_break_no_memory(way: Way | None, monkeypatch: pytest.MonkeyPatch) -> None:
     choose(monkeypatch, way)
-    n, engine, ended = 100_000, engine_for("cpu"), threading.Event()
+    n, engine = 100_000, engine_for("cpu")
     rows = Rows(n, 50_000)
     keys = rows.keys
 
-    def write() -> None:
-        random = np.random.default_rng(6)
-        while not ended.is_set():
-            keys[random.integers(0, n, 1000)] = random.integers(0, 1 << 31, 1000)
+    def change(random: np.random.Generator) -> None:
+        keys[random.integers(0, n, 1000)] = random.integers(0, 1 << 31, 1000)
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
+    with changed_meanwhile(change):
         for _ in range(5):
             made = record(engine, keys.ctypes.data, 8, n, rows.kept)
             assert 1 <= made.size <= n
             assert engine.to_host(made.firsts.ptr, np.uint32, made.size).max() < n
             assert engine.to_host(made.words[2].ptr, np.int64, made.size).sum() <= n
-    finally:
-        ended.set()
-        writer.join()
 
 
 M = 1 << 20
