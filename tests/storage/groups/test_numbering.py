@@ -16,7 +16,7 @@ from support.refusals import refusing
 from warphash.runtime.abi import NumberBatch
 from warphash.runtime.devices import engine_for
 from warphash.settings import ORDER_VARIABLE
-from warphash.storage.groups import row_numbers, word_numbers, word_parts
+from warphash.storage.groups import first_elements, word_numbers, word_parts
 from warphash.storage.groups.cells import WORD_CELLS
 from warphash.storage.groups.numbering import number
 from warphash.storage.groups.ways import FEWEST_SAMPLED, Way
@@ -221,10 +221,10 @@ def test_words_move_if_their_cells_are_much_larger_than_the_cache(device: str, m
 def test_distinct_words_are_estimated_if_cells_for_all_leave_the_cache(
     device: str, sketched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    estimated, estimate = list[int](), row_numbers.estimate_distinct
-    monkeypatch.setattr(row_numbers, "estimate_distinct", lambda *args: (estimated.append(1), estimate(*args))[1])
+    estimated, estimate = list[int](), first_elements.estimate_distinct
+    monkeypatch.setattr(first_elements, "estimate_distinct", lambda *args: (estimated.append(1), estimate(*args))[1])
     n = 10_000
-    monkeypatch.setattr(engine_for(device), "window_bytes", WORD_CELLS[8].nbytes(n) - sketched)
+    monkeypatch.setattr(engine_for(device), "window_bytes", WORD_CELLS[8].cells.nbytes(n) - sketched)
     check(device, rows_of(keys_like("few", n), 8))
     assert len(estimated) == sketched
 
@@ -232,8 +232,8 @@ def test_distinct_words_are_estimated_if_cells_for_all_leave_the_cache(
 @pytest.mark.parametrize("device", ENGINES)
 @pytest.mark.parametrize("width", [8, 12])
 def test_too_few_cells_are_enlarged(device: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_numbers, "estimate_distinct", lambda *_: 1)
-    monkeypatch.setattr(row_numbers, "FEWEST_SKETCHED", 0)
+    monkeypatch.setattr(first_elements, "estimate_distinct", lambda *_: 1)
+    monkeypatch.setattr(first_elements, "FEWEST_SKETCHED", 0)
     monkeypatch.setattr(engine_for(device), "window_bytes", 0)
     check(device, rows_of(keys_like("different", 3_000), width))
 

@@ -48,7 +48,7 @@ def test_samples(n: int, sampled: int) -> None:
 def test_parts_and_cells() -> None:
     assert expected_in_part(1 << 20, 4) == 65_536 + 1_024
     assert [row_cells_for(keys) for keys in (0, 128, 129, 1 << 20)] == [256, 256, 512, 1 << 21]
-    assert [word_cells_for(keys) for keys in (0, 160, 161, 1_000_000)] == [256, 256, 260, 1_600_000]
+    assert [word_cells_for(keys) for keys in (0, 128, 129, 1_000_000)] == [256, 256, 260, 2_000_000]
 
 
 @pytest.mark.parametrize(

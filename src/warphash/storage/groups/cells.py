@@ -9,10 +9,23 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...runtime.abi import FirstsTable, WordCells
-from ...runtime.engine import Buffer, Engine
+from ...runtime.engine import Buffer, Engine, KernelSpec
+from ...runtime.source import GROUPS
 from ..new_memory import filled
 
-__all__ = ["ROW_CELLS", "WORD_CELLS", "Cells", "Kind", "row_cells_for", "word_cells_for"]
+__all__ = [
+    "ROW_CELLS",
+    "WORD_CELLS",
+    "WORD_CELL_BYTES",
+    "Cells",
+    "Kind",
+    "NumberingKind",
+    "row_cells_for",
+    "word_cells_for",
+]
+
+WORD_CELL_BYTES = 16
+"""Of a cell for a word."""
 
 _FEWEST_CELLS = 1 << 8
 _CELLS_OF_KEY = 2
@@ -22,10 +35,10 @@ of Computer Programming, volume 3, section 6.4: linear probing)."""
 _VACANT = 0xFF
 """Every byte of a cell that no key has."""
 
-_ROW_CELL_BYTES, _WORD_CELL_BYTES, _NUMBER_BYTES = 4, 16, 4
+_ROW_CELL_BYTES, _NUMBER_BYTES = 4, 4
 _WORD_CELLS_OF_LINE = 4
-_KEYS_OF_8_WORD_CELLS = 5
-"""With fewer cells, more of them stay in the cache; with more, fewer words leave their line."""
+_WORD_CELLS_OF_KEY = 2
+"""With fewer cells, more of them stay in the cache; with more, fewer words leave their line: one in 27 so."""
 
 
 class Cells(NamedTuple):
@@ -51,22 +64,37 @@ class Kind(NamedTuple):
 
     Attributes
     ----------
-    claim, mark, rank
+    program, claim, mark
         Kernels.
     nbytes
         Bytes of cells for so many keys.
     make
         Makes vacant cells for so many keys, under a salt.
+    """
+
+    program: KernelSpec
+    claim: str
+    mark: str
+    nbytes: Callable[[int], int]
+    make: Callable[[Engine, int, int, Any], Cells]
+
+
+class NumberingKind(NamedTuple):
+    """Cells whose keys are numbered.
+
+    Attributes
+    ----------
+    cells
+        What they are.
+    rank
+        Kernel of the same program.
     ranked
         Where ``rank`` writes the number of each cell, for ``spread``; and the memory, which must live as long. To be
         called before ``rank``.
     """
 
-    claim: str
-    mark: str
+    cells: Kind
     rank: str
-    nbytes: Callable[[int], int]
-    make: Callable[[Engine, int, int, Any], Cells]
     ranked: Callable[[Engine, Cells, Any], tuple[FirstsTable, Buffer]]
 
 
@@ -77,7 +105,7 @@ def row_cells_for(keys: int) -> int:
 
 def word_cells_for(keys: int) -> int:
     """Cells for so many words, in whole lines."""
-    cells = max(_FEWEST_CELLS, -(-8 * keys // _KEYS_OF_8_WORD_CELLS))
+    cells = max(_FEWEST_CELLS, _WORD_CELLS_OF_KEY * keys)
     return -(-cells // _WORD_CELLS_OF_LINE) * _WORD_CELLS_OF_LINE
 
 
@@ -93,7 +121,7 @@ def _in_the_cells(_engine: Engine, cells: Cells, _stream: Any) -> tuple[FirstsTa
 
 def _make_word_cells(engine: Engine, keys: int, salt: int, stream: Any) -> Cells:
     count = word_cells_for(keys)
-    held = filled(engine, _WORD_CELL_BYTES * (count + 1), stream, _VACANT)
+    held = filled(engine, WORD_CELL_BYTES * (count + _WORD_CELLS_OF_LINE), stream, _VACANT)
     return Cells(WordCells(cells=held.ptr, cell_count=count, salt=salt), count + 1, held)
 
 
@@ -104,23 +132,23 @@ def _beside_the_cells(engine: Engine, cells: Cells, stream: Any) -> tuple[Firsts
     return FirstsTable(cells=numbers.ptr), numbers
 
 
-ROW_CELLS = Kind(
-    "claim",
-    "mark_firsts",
+ROW_CELLS = NumberingKind(
+    Kind(GROUPS, "claim", "mark_firsts", lambda keys: _ROW_CELL_BYTES * row_cells_for(keys), _make_row_cells),
     "rank_firsts",
-    lambda keys: _ROW_CELL_BYTES * row_cells_for(keys),
-    _make_row_cells,
     _in_the_cells,
 )
 """Cells for rows of any width."""
 
 WORD_CELLS = {
-    width: Kind(
-        f"claim_words{width}",
-        "mark_words",
+    width: NumberingKind(
+        Kind(
+            GROUPS,
+            f"claim_words{width}",
+            "mark_words",
+            lambda keys: WORD_CELL_BYTES * word_cells_for(keys),
+            _make_word_cells,
+        ),
         "rank_words",
-        lambda keys: _WORD_CELL_BYTES * word_cells_for(keys),
-        _make_word_cells,
         _beside_the_cells,
     )
     for width in (4, 8)

@@ -18,7 +18,7 @@ __all__ = ["MovedWords", "moved"]
 _PART_BITS = 8
 _PARTS = 1 << _PART_BITS
 _HASH_BITS = 64
-_WINDOWS = 16
+_WINDOWS = 20
 """Of cells in as many windows of the cache or more, words are numbered faster part by part."""
 
 

@@ -16,4 +16,17 @@ struct OverTilesOfRounds {
   WARPHASH_FN static u64 blocks() { return threads_in_grid() / kRoundThreads; }
 };
 
+// A task of one straight step for each element, in rounds.
+template <class Task>
+struct InRounds : OverTilesOfRounds {
+  using Table = typename Task::Table;
+  using Batch = typename Task::Batch;
+  WARPHASH_FN static void run(const Table& t, const Batch& b) {
+    const u64 begin = block() * kRoundTile + thread_in_block();
+    typename Task::State state;
+    for (u64 i = begin; i < begin - thread_in_block() + kRoundTile && i < b.n; i += kRoundThreads)
+      Task::start(t, b, i, state);
+  }
+};
+
 }  // namespace warphash
