@@ -27,9 +27,11 @@ from warphash.runtime.abi import ROWS_AT_ONCE, Accumulation, RowLists, ValueType
 from warphash.runtime.devices import engine_for
 from warphash.settings import ORDER_VARIABLE
 from warphash.storage.batch_order import hot_keys, lookups, parts
+from warphash.storage.groups.device_places import DevicePlaces
 from warphash.storage.groups.device_records import accumulate_on_gpu
 from warphash.storage.groups.numbering import number
 from warphash.storage.groups.records import Column, Record, Word
+from warphash.storage.joins.device_hits import DeviceHits
 from warphash.storage.joins.device_pairs import DevicePairs
 from warphash.storage.joins.pairs import Pairs
 from warphash.storage.quotient import route
@@ -220,7 +222,7 @@ def exercise_joins(device: str, n: int) -> None:
     """Pairs of elements with all rows of their keys: of keys with a row each, with a few or none, and with many."""
     engine, random = engine_for(device), np.random.default_rng(5)
     make: Any = Pairs if device == "cpu" else partial(DevicePairs, stream=None)
-    code_types = ("i4", "i8") if device == "cpu" else ("i8",)  # a GPU has codes of 8 bytes
+    code_types = ("i4", "i8") if device == "cpu" else ("i4",)  # a GPU has codes of 4 bytes
     all_counts = ([1] * n, [0, 3, 1, 0, 2] * (n // 5), [1, 0, n, 2])
     for counts, keeps_all, code_type, out_type in product(all_counts, (False, True), code_types, ("i4", "i8")):
         ends, codes = np.cumsum(counts), random.integers(-1, len(counts), min(n, 2 * len(counts))).astype(code_type)
@@ -232,6 +234,7 @@ def exercise_joins(device: str, n: int) -> None:
         alone = {-1: [-1] * keeps_all}
         rows_of_keys = dict(enumerate(part.tolist() for part in np.split(rows, ends[:-1]))) | alone
         models = [(of_keys, rows_of_keys), (of_rows, {code: [code] for code in range(len(counts))} | alone)]
+        models = models if device == "cpu" else models[:1]
         given = engine.from_host(codes)
         for lists, model in models:
             made = make(engine, lists, given.ptr, len(codes), keeps_all=keeps_all)
@@ -242,6 +245,26 @@ def exercise_joins(device: str, n: int) -> None:
             made.write(*(side.ptr for side in sides), out.itemsize)
             written = [engine.to_host(side.ptr, out, made.total).tolist() for side in sides]
             assert list(zip(*written, strict=True)) == expected, "pairs should come by elements, and then by rows"
+
+
+def exercise_places(device: str, n: int) -> None:
+    """The first elements of words, where they are looked up, and the elements that have one."""
+    engine, random = engine_for(device), np.random.default_rng(7)
+    for key_type, distinct in product(("u2", "u4", "u8"), (7, n)):
+        held = random.integers(0, distinct, n).astype(key_type)
+        asked = random.integers(0, 2 * distinct, 3 * n).astype(key_type)
+        kept, sought, codes = engine.from_host(held), engine.from_host(asked), engine.allocate(4 * len(asked))
+        made = DevicePlaces(engine, kept.ptr, held.itemsize, n, None)
+        made.find(sought.ptr, len(asked), codes.ptr, 4, None)
+        firsts = {word: n - 1 - place for place, word in enumerate(held[::-1].tolist())}
+        expected = [firsts.get(word, -1) for word in asked.tolist()]
+        assert engine.to_host(codes.ptr, "i4", len(asked)).tolist() == expected, "words should lead to first elements"
+        hits = DeviceHits(engine, codes.ptr, "codes", len(asked), None)
+        outs = [engine.allocate(max(1, 8 * hits.total)) for _ in range(2)]
+        hits.write(*(out.ptr for out in outs), 8)
+        pairs = [(place, code) for place, code in enumerate(expected) if code >= 0]
+        written = [engine.to_host(out.ptr, "i8", hits.total).tolist() for out in outs]
+        assert list(zip(*written, strict=True)) == pairs, "elements that were found should be listed in order"
 
 
 def exercise_records(device: str, n: int) -> None:
@@ -289,6 +312,7 @@ def main() -> None:
         exercise_joins(given.device, given.keys)
         print("joins: pairs of elements and rows are right", flush=True)
         if given.device != "cpu":
+            exercise_places(given.device, given.keys)
             exercise_records(given.device, given.keys)
             print("records: sums and minima of groups are right", flush=True)
 

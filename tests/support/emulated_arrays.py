@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import math
 import sys
-import weakref
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from warphash.arrays import view
 from warphash.arrays.adapters.numpy import NUMPY
 from warphash.arrays.library import ArrayView
 from warphash.runtime.devices import engine_for
-from warphash.runtime.memory import bytes_at
 
 __all__ = ["LIBRARIES", "pass_for_arrays_of"]
 
@@ -54,9 +53,9 @@ class OnDevice:
     def empty(self, like: ArrayView, shape: Any, dtype: Any, allocator: Any) -> ArrayView:
         nbytes = math.prod(shape) * dtype.itemsize
         memory = engine_for("emulated").allocate(max(1, nbytes))
-        host = bytes_at(memory.ptr, nbytes).view(dtype).reshape(shape)
-        owner = self._of_host(host)
-        weakref.finalize(owner, lambda held: None, memory)  # the memory lives as long as the array
+        held: Any = (ctypes.c_uint8 * nbytes).from_address(memory.ptr)
+        held.owner = memory  # the memory lives as long as the array, and as its views
+        owner = self._of_host(np.frombuffer(held, np.uint8).view(dtype).reshape(shape))
         return ArrayView(memory.ptr, shape, dtype, "emulated", None, owner, None, self, memory)
 
     def cast(self, array: Any, dtype: Any) -> Any:

@@ -5,6 +5,7 @@ The host learns sizes alone. Positions, codes and counts are arrays of the same 
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -20,9 +21,12 @@ from ..runtime.abi import ROWS_AT_ONCE
 from ..runtime.abi import RowLists as ListsOnGpu
 from ..runtime.devices import engine_for
 from ..runtime.engine import Buffer
+from ..storage.groups.device_places import DevicePlaces
 from ..storage.groups.device_records import accumulate_on_gpu
 from ..storage.groups.numbering import number
 from ..storage.groups.records import Record
+from ..storage.groups.words import LONGEST_WORD
+from ..storage.joins.device_hits import DeviceHits
 from ..storage.joins.device_pairs import DevicePairs
 from .axes import checked_axis
 from .items import Items, Missing
@@ -198,6 +202,28 @@ class DeviceElements:
             return array
         return array.view(getattr(self.xp, f"{_WORDS[dtype.kind]}{8 * dtype.itemsize}"))
 
+    def word_places(self, *, if_unique: bool) -> DevicePlaces | None:
+        """What others are looked up in, if the elements are words; None if they are not.
+
+        Parameters
+        ----------
+        if_unique
+            None also if elements repeat.
+        """
+        seen, n = self._library.see(self.words()), len(self)
+        width = seen.dtype.itemsize * math.prod(seen.shape[1:])
+        if not 0 < width <= LONGEST_WORD:
+            return None
+        made = DevicePlaces(engine_for(self.device), seen.ptr, width, n, seen.stream, if_unique=if_unique)
+        return made if made.is_unique or not if_unique else None
+
+    def places_in(self, places: DevicePlaces, dtype: np.dtype[Any]) -> Any:
+        """The place of each element among others of the same type, or -1: int32 or int64."""
+        seen, made = self._library.see(self.words()), self._empty(len(self), dtype)
+        places.find(seen.ptr, len(self), made.ptr, dtype.itemsize, seen.stream)
+        del seen  # not before the launch
+        return made.owner
+
     def stacked(self, columns: Sequence[DeviceElements], nan: Missing) -> DeviceElements:
         """Rows of integers that are equal exactly if those of some columns on this GPU are."""
         is_narrow = all(column.dtype.itemsize <= 4 and nan != "apart" for column in columns)
@@ -257,7 +283,16 @@ class DeviceElements:
 
     def places_of(self, flags: Any) -> Any:
         """As `Elements.places_of`."""
-        return self.ranks(len(flags))[flags]
+        return self._hits(self._contiguous(flags), "flags", _INT64).left
+
+    def _hits(self, words: Any, of: str, dtype: np.dtype[Any]) -> Pairs:
+        """The places of `DeviceHits`, and their codes."""
+        seen, engine, stream = self._library.see(words), engine_for(self.device), self._seen.stream
+        hits = DeviceHits(engine, seen.ptr, of, len(words), stream)
+        places, codes = self._empty(hits.total, dtype), self._empty(hits.total if of == "codes" else 0, dtype)
+        hits.write(places.ptr, codes.ptr, dtype.itemsize)
+        del seen, hits  # not before the launches
+        return Pairs(places.owner, codes.owner)
 
     def firsts_of(self, codes: Any, size: int) -> Any:
         """As `Elements.firsts_of`. No two writes go to one place, for a GPU has no order of writes."""
@@ -271,22 +306,23 @@ class DeviceElements:
         ends, rows = numbers.count_of_each.cumsum(0), self.argsort(numbers.code_of_each)
         offsets = self.xp.concatenate((self.ranks(1), ends, ends[-1:]))
         behind = self.ranks(ROWS_AT_ONCE) * 0 - 1
-        return RowLists(self.in_type(offsets, _INT32), self.xp.concatenate((rows, behind)))
+        rows = self.xp.concatenate((rows, behind))
+        return RowLists(self.in_type(offsets, _INT32), self.in_type(rows, _INT32))
 
     def pairs(self, codes: Any, lists: RowLists | None, dtype: np.dtype[Any], *, keeps_all: bool) -> Pairs:
         """As `Elements.pairs`."""
         if lists is None and keeps_all:
             return Pairs(self.in_type(self.ranks(len(codes)), dtype), self.in_type(codes, dtype))
-        seen = self._library.see(codes)
-        held, offsets, rows = ListsOnGpu(row_bytes=_INT64.itemsize), None, None
-        if lists is not None:
-            offsets, rows = self._library.see(lists.offsets), self._library.see(lists.rows)
-            held.offsets, held.size, held.rows = offsets.ptr, len(lists.offsets) - 2, rows.ptr
+        codes = self.in_type(codes, _INT32)
+        if lists is None:
+            return self._hits(codes, "codes", dtype)
+        seen, offsets, rows = (self._library.see(array) for array in (codes, lists.offsets, lists.rows))
+        held = ListsOnGpu(offsets=offsets.ptr, size=len(lists.offsets) - 2, rows=rows.ptr, row_bytes=_INT32.itemsize)
         engine, stream = engine_for(self.device), self._seen.stream
         made = DevicePairs(engine, held, seen.ptr, len(codes), keeps_all=keeps_all, stream=stream)
         left, right = self._empty(made.total, dtype), self._empty(made.total, dtype)
         made.write(left.ptr, right.ptr, dtype.itemsize)
-        del offsets, rows  # not before the launches
+        del seen, offsets, rows  # not before the launches
         return Pairs(left.owner, right.owner)
 
     def accumulated(

@@ -1,27 +1,33 @@
-"""Elements of a GPU that are kept there to look others up: a table of the words by which they are numbered."""
+"""Elements of a GPU that are kept there to look others up: the words by which they are numbered."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from ..storage.groups.device_places import DevicePlaces
 from ..table.maps import HashMap, HashSet
 from .device_elements import DeviceElements, on_device
 from .items import Missing
+from .numbered import INT64
 
-__all__ = ["DeviceKnown"]
+__all__ = ["DeviceKnown", "device_known_if_unique"]
 
 
 class DeviceKnown:
-    """Elements to be found, each with its code; `known.KnownItems` for a GPU, where there are no nulls.
+    """Elements to be found; `known.KnownItems` for a GPU, where there are no nulls.
 
     Parameters
     ----------
     elements
         The elements.
-    codes
-        int64[n], an array on that GPU; None: nobody will ask for codes, and elements may repeat.
+    dtype
+        Of codes: that of an element is its position. None: nobody will ask for codes, and elements may repeat.
     nan
         ``"one"``: NaN is found if it is there; ``"dropped"``: it is not.
+    places
+        Where the words of the elements are, if that was made before.
 
     Raises
     ------
@@ -29,35 +35,59 @@ class DeviceKnown:
         If there is no room.
     """
 
-    def __init__(self, elements: DeviceElements, codes: Any = None, *, nan: Missing = "one") -> None:
-        self._dtype, self._device = elements.dtype, elements.device
-        if nan == "dropped" and elements.dtype.kind == "f":
-            kept = ~elements.is_nan(elements.ranks(len(elements)))
-            elements = elements.like(elements.array[kept])
-            codes = None if codes is None else codes[kept]
-        words = elements.words()
-        self._table: Any
-        if codes is None:
-            self._table = HashSet.from_arrays(words, device=self._device)
-        else:
-            self._table = HashMap.from_arrays(words, codes, assume_unique=True, device=self._device)
-        elements.wait()
+    def __init__(
+        self,
+        elements: DeviceElements,
+        dtype: np.dtype[Any] | None = None,
+        *,
+        nan: Missing = "one",
+        places: DevicePlaces | None = None,
+    ) -> None:
+        self._dtype, self._device, self._code_type = elements.dtype, elements.device, dtype or INT64
+        self._drops_nan = nan == "dropped" and elements.dtype.kind == "f"
+        self._places = places
+        if places is None and dtype is not None:
+            self._places = elements.word_places(if_unique=False)
+        if self._places is None:
+            self._table = self._table_of(elements, dtype is not None)
+            elements.wait()
+
+    def _table_of(self, elements: DeviceElements, has_codes: bool) -> Any:
+        if not has_codes:
+            return HashSet.from_arrays(elements.words(), device=self._device)
+        codes = elements.ranks(len(elements))
+        return HashMap.from_arrays(elements.words(), codes, assume_unique=True, device=self._device)
 
     def codes_of(self, elements: object) -> Any:
         """As `Known.codes_of`."""
-        words, fits = self._words_of(elements)
-        codes = self._table.find(words, -1)[0]
-        if fits is not None:
-            codes[~fits] = -1
+        sought, lacking = self._sought(elements)
+        if self._places is not None:
+            codes = sought.places_in(self._places, self._code_type)
+        else:
+            codes = sought.in_type(self._table.find(sought.words(), -1)[0], self._code_type)
+        if lacking is not None:
+            codes[lacking] = -1
         return codes
 
     def contains(self, elements: object) -> Any:
         """As `Known.contains`."""
-        words, fits = self._words_of(elements)
-        flags = self._table.contains(words)
-        return flags if fits is None else flags & fits
+        if self._places is not None:
+            return self.codes_of(elements) >= 0
+        sought, lacking = self._sought(elements)
+        flags = self._table.contains(sought.words())
+        return flags if lacking is None else flags & ~lacking
 
-    def _words_of(self, elements: object) -> tuple[Any, Any]:
-        """The words of elements in the type of the known ones, and which elements that type has (None: all)."""
+    def _sought(self, elements: object) -> tuple[DeviceElements, Any]:
+        """Elements in the type of the known ones, and which of them are not there in any case (None: nobody knows)."""
         made, fits = on_device(elements, self._device).as_type(self._dtype)
-        return made.words(), fits
+        lacking = None if fits is None else ~fits
+        if self._drops_nan:
+            is_nan = made.is_nan(made.ranks(len(made)))
+            lacking = is_nan if lacking is None else lacking | is_nan
+        return made, lacking
+
+
+def device_known_if_unique(elements: DeviceElements, dtype: np.dtype[Any], nan: Missing) -> DeviceKnown | None:
+    """As `known.known_if_unique`, of words; None for other elements."""
+    places = elements.word_places(if_unique=True)
+    return None if places is None else DeviceKnown(elements, dtype, nan=nan, places=places)

@@ -22,7 +22,7 @@ from ..table.maps import HashMap, HashSet
 from .comparable import as_type_of
 from .composites import RowElements
 from .device_elements import DeviceElements
-from .device_known import DeviceKnown
+from .device_known import DeviceKnown, device_known_if_unique
 from .elements import Elements, KeptElements
 from .items import Fixed, Items, Missing, Packed, Text, packed
 from .numbered import INT64, Asked, Indices
@@ -264,11 +264,10 @@ def known_of(
     """
     if isinstance(elements, RowElements):
         return KnownRows(elements, firsts, nan=nan, null=null, dtype=dtype)
-    codes = elements.in_type(elements.ranks(len(firsts)), dtype)
     is_whole = len(firsts) == len(elements)
     if isinstance(elements, DeviceElements):
-        return DeviceKnown(elements if is_whole else elements.like(elements.taken(firsts)), codes, nan=nan)
-    items = elements.items
+        return DeviceKnown(elements if is_whole else elements.like(elements.taken(firsts)), dtype, nan=nan)
+    items, codes = elements.items, elements.in_type(elements.ranks(len(firsts)), dtype)
     if not is_whole:
         valid = None if items.valid is None else items.valid[firsts]
         items = items._replace(array=items.array[firsts], valid=valid)
@@ -277,13 +276,15 @@ def known_of(
 
 def known_if_unique(
     elements: KeptElements, *, nan: Missing = "one", null: Missing = "one", dtype: np.dtype[Any] = INT64
-) -> KnownItems | None:
+) -> Known | None:
     """Elements of which none repeats, each with its position as its code; None if some do, or if that is not known.
 
     The table itself finds out. So it takes less time than to number the elements first, which a sample tells to be the
     better way if they repeat. Rules and exceptions are those of `KnownItems`; ``"dropped"`` elements may repeat.
     """
-    if isinstance(elements, RowElements | DeviceElements) or isinstance(elements.items, Text):
+    if isinstance(elements, DeviceElements):
+        return device_known_if_unique(elements, dtype, nan)
+    if isinstance(elements, RowElements) or isinstance(elements.items, Text):
         return None
     rows = packed(engine_for("cpu"), elements.items, nan)
     if not words_seem_distinct(address_of(rows.rows), rows.width, len(rows.rows)):

@@ -13,8 +13,8 @@ import numpy as np
 from ..errors import DeviceError, ParameterError
 from .elements import Elements, KeptElements
 from .items import Missing
-from .known import Known, known_if_unique, known_of
-from .numbered import INT64, Asked, Indices, narrowest_index_type
+from .known import known_if_unique, known_of
+from .numbered import Asked, Indices, narrowest_index_type
 from .pairs import check_room
 
 __all__ = ["HOWS", "How", "JoinIndices", "KeyRows", "Order", "checked_how", "some_rows"]
@@ -61,9 +61,8 @@ class KeyRows:
 
     def __init__(self, keys: KeptElements, *, nan: Missing = "one", null: Missing = "one") -> None:
         self._keys, self._lists, self._code_of_row = keys, None, None
-        # In host memory, a table with codes of 4 bytes is smaller and faster.
-        dtype = narrowest_index_type(len(keys)) if keys.xp is np else INT64
-        known: Known | None = known_if_unique(keys, nan=nan, null=null, dtype=dtype)
+        dtype = narrowest_index_type(len(keys))  # narrow codes make smaller and faster tables
+        known = known_if_unique(keys, nan=nan, null=null, dtype=dtype)
         self._distinct = len(keys)
         if known is None:
             numbers = keys.number(Asked(codes=True, counts=True, dtype=dtype))

@@ -400,6 +400,13 @@ class RecordBatch(PartBatch):
     )
 
 
+# ---- group_records/gpu/abi.cuh
+class GroupRecords(ctypes.Structure):
+    """The records of groups, by their numbers."""
+
+    _fields_ = _words("records count")
+
+
 # ---- joins/abi.cuh
 ROWS_AT_ONCE = 4
 """Rows that are written without a branch (joins/cpu/pairs.cuh)."""
@@ -418,9 +425,14 @@ class PairBatch(Launch):
 
 
 class TilePairBatch(PairBatch):
-    """The same on a GPU, whose codes have 8 bytes: each pair has a place (core/gpu/owners/owners.cuh)."""
+    """The same on a GPU, whose codes have 4 bytes: each pair has a place (core/gpu/owners/owners.cuh)."""
 
     _fields_ = _words("counts starts elements firsts")
+
+
+# ---- joins/gpu/abi.cuh
+SEGMENT = 512
+"""Elements that a warp takes together: a segment."""
 
 
 # ---- quotient/abi.cuh

@@ -26,7 +26,7 @@ struct PairBatch : Launch {
   u64 out_bytes;  // of such an integer: 4 or 8
 };
 
-// The same on a GPU, whose codes have 8 bytes: each pair has a place (core/gpu/owners/owners.cuh).
+// The same on a GPU, whose codes have 4 bytes: each pair has a place (core/gpu/owners/owners.cuh).
 struct TilePairBatch : PairBatch {
   u64 counts;    // count_pairs: u32 per element: its pairs
   u64 starts;    // u64 per element, and one more: the pairs of the elements before

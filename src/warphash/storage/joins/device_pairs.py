@@ -7,6 +7,7 @@ from typing import Any
 from ...runtime.abi import OWNER_TILE, RowLists, TilePairBatch
 from ...runtime.engine import Engine
 from ...runtime.source import JOINS
+from ..groups.tiles import over_tiles
 from ..selection import offsets_of_counts
 
 __all__ = ["DevicePairs"]
@@ -20,9 +21,9 @@ class DevicePairs:
     engine
         Of the GPU.
     lists
-        The rows of each key, as integers of 8 bytes.
+        The rows of each key, as integers of 4 bytes.
     codes, n
-        Address of the codes of ``n`` elements, of 8 bytes each.
+        Address of the codes of ``n`` elements, of 4 bytes each.
     keeps_all
         An element without a row has a pair, too.
 
@@ -45,7 +46,7 @@ class DevicePairs:
             n=n, elements=n, codes=codes, keeps_all=int(keeps_all), counts=counts.ptr, starts=self._starts.ptr
         )
         if n:
-            self._program.run("count_pairs", lists, self._batch, n, stream)
+            over_tiles(engine, JOINS, "count_pairs", lists, self._batch, n, stream)
         self.total = offsets_of_counts(engine, counts.ptr, n, self._starts.ptr, stream)
 
     def write(self, left: int, right: int, out_bytes: int) -> None:

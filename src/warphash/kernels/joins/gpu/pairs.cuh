@@ -4,23 +4,24 @@
 //   tiles        tiles of 32 pairs -> the element that the first pair of each belongs to
 //   emit_pairs   each pair -> its element, and the row
 //
+// If no key has several rows, joins/gpu/hits.cuh takes less time.
+//
 // Layout. The pairs of element i have the places from starts[i] on (core/gpu/owners/owners.cuh). The k-th of them has the k-th
-// row of the key (joins/lists.cuh), or the code itself if no key has several rows.
+// row of the key (joins/lists.cuh).
 //
 // Protocol. The host sums up the counts, takes as much memory as there are pairs, and launches the other two. They read
 // what earlier launches wrote, and write places of their own. Nothing is atomic.
 #pragma once
 #include "core/gpu/owners/owners.cuh"
-#include "core/straight.cuh"
+#include "groups/gpu/tiles.cuh"
+#include "joins/gpu/hits.cuh"
 #include "joins/lists.cuh"
 
 namespace warphash {
 
 struct CountPairs : Straight<RowLists, TilePairBatch> {
   WARPHASH_FN static bool start(const RowLists& t, const TilePairBatch& b, u64 i, State&) {
-    const i64 code = reinterpret_cast<const i64*>(b.codes)[i];
-    const u64 pairs = t.offsets ? pairs_of(t, b, code) : b.keeps_all | (code >= 0);
-    reinterpret_cast<u32*>(b.counts)[i] = static_cast<u32>(pairs);
+    reinterpret_cast<u32*>(b.counts)[i] = static_cast<u32>(pairs_of(t, b, code_at(b, i)));
     return false;
   }
 };
@@ -44,19 +45,23 @@ struct EmitPairs {
     for (u64 place = thread_in_grid(); place - lane() < b.n; place += threads_in_grid()) {
       const Owner owner = owner_of(owners, place);
       if (place >= b.n) continue;
-      const i64 code = reinterpret_cast<const i64*>(b.codes)[owner.element];
-      const i64* const rows = reinterpret_cast<const i64*>(t.rows);
+      const u32* const list = list_of(t, code_at(b, owner.element));
       reinterpret_cast<Out*>(b.out_left)[place] = static_cast<Out>(owner.element);
-      reinterpret_cast<Out*>(b.out_right)[place] =
-          static_cast<Out>(t.offsets ? rows[*list_of(t, code) + (place - owner.begin)] : code);
+      reinterpret_cast<Out*>(b.out_right)[place] = reinterpret_cast<const i32*>(t.rows)[*list + (place - owner.begin)];
     }
   }
 };
 
 }  // namespace warphash
 
-#define WARPHASH_PLAIN_ENTRIES                                    \
-  WARPHASH_ENTRY(count_pairs, warphash::CountPairs)               \
-  WARPHASH_ENTRY(tiles, warphash::FirstsOfTiles)                  \
-  WARPHASH_ENTRY(emit_pairs4, warphash::EmitPairs<warphash::i32>) \
-  WARPHASH_ENTRY(emit_pairs8, warphash::EmitPairs<warphash::i64>)
+#define WARPHASH_PLAIN_ENTRIES                                                          \
+  WARPHASH_ENTRY(count_pairs, warphash::InRounds<warphash::CountPairs>)                 \
+  WARPHASH_ENTRY(tiles, warphash::FirstsOfTiles)                                        \
+  WARPHASH_ENTRY(emit_pairs4, warphash::EmitPairs<warphash::i32>)                       \
+  WARPHASH_ENTRY(emit_pairs8, warphash::EmitPairs<warphash::i64>)                       \
+  WARPHASH_ENTRY(count_codes, warphash::CountHits<warphash::HitsOfCodes>)               \
+  WARPHASH_ENTRY(count_flags, warphash::CountHits<warphash::HitsOfFlags>)               \
+  WARPHASH_ENTRY(emit_codes4, warphash::EmitHits<warphash::HitsOfCodes, warphash::i32>) \
+  WARPHASH_ENTRY(emit_codes8, warphash::EmitHits<warphash::HitsOfCodes, warphash::i64>) \
+  WARPHASH_ENTRY(emit_flags4, warphash::EmitHits<warphash::HitsOfFlags, warphash::i32>) \
+  WARPHASH_ENTRY(emit_flags8, warphash::EmitHits<warphash::HitsOfFlags, warphash::i64>)
