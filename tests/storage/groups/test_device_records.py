@@ -23,7 +23,7 @@ MOST_OF_A_BLOCK = 6 << 10
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
 def test_kernels_keep_all_in_registers(arch: str) -> None:
     used = nvrtc.compile(translation_unit(GROUP_RECORDS, "cuda"), arch).usage()
-    assert used.keys() == {"begin_words", "accumulate", "finish_words"}
+    assert used.keys() == {"begin_records", "accumulate", "finish_records"}
     assert not any(each.spill_bytes for each in used.values())
 
 

@@ -1,19 +1,18 @@
-"""Words that groups of elements keep of values, on a GPU (``group_records/gpu/accumulate.cuh``)."""
+"""Records that groups of elements keep of values, on a GPU (``group_records/gpu/accumulate.cuh``)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from ...runtime.abi import Chunks, RecordBatch
+from ...runtime.abi import GroupRecords, RecordBatch
 from ...runtime.engine import Engine
 from ...runtime.source import GROUP_RECORDS
-from .records import Record, RecordMemory
+from .records import WORD_BYTES, Record, RecordMemory
+from .tiles import over_tiles
 
 __all__ = ["accumulate_on_gpu"]
-
-_BLOCK_THREADS, _TILE = 512, 8192
-"""Threads of a block that accumulates, and elements that it takes at a time (``groups/gpu/tiles.cuh``)."""
 
 
 def accumulate_on_gpu(
@@ -43,19 +42,17 @@ def accumulate_on_gpu(
     Raises
     ------
     MemoryError
-        If there is no memory for the description of the record.
+        If there is no memory for the records.
     """
     n, groups = shape
     batch = RecordBatch(numbers=numbers, number_bytes=number_bytes, expected=groups)
     memory = RecordMemory(record, batch)
     memory.write_to(outs)
-    held = memory.sent(engine, batch, stream)
-    program = engine.program(GROUP_RECORDS)
-    batch.n = groups
-    program.run("begin_words", Chunks(), batch, groups, stream)
-    batch.n = n
-    blocks = min(-(-n // _TILE), max(1, engine.lanes // _BLOCK_THREADS))  # each block has words of its own
-    program.run_blocks("accumulate", Chunks(), batch, blocks, stream)
-    batch.n = groups
-    program.run("finish_words", Chunks(), batch, groups, stream)
-    del held  # not before the launches
+    described = memory.sent(engine, batch, stream)
+    records = engine.allocate(WORD_BYTES * batch.width * groups, stream)
+    table = GroupRecords(records=records.ptr, count=groups)
+    launch = partial(over_tiles, engine, GROUP_RECORDS)
+    launch("begin_records", table, batch, groups, stream)
+    launch("accumulate", table, batch, n, stream)
+    launch("finish_records", table, batch, groups, stream)
+    del described, records  # not before the launches

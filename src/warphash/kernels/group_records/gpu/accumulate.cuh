@@ -1,30 +1,23 @@
-// The words of groups on a GPU: values of elements whose numbers are known (group_records/operations.cuh has the words).
+// The records of groups on a GPU (group_records/operations.cuh has their words).
 //
-//   begin_words   each group -> the words of no values
-//   accumulate    each element -> the words of its group
-//   finish_words  each group -> its words as the caller gets them
+//   accumulate  each element -> the record of its group, by its number
 //
-// Layout. Each accumulator has a column of words, one for each group (Accumulator::out):
-//
-//   out   [ word of group 0 | word of group 1 | … ]     u64
-//
-// A block has kOwnWords words of its own, for the groups with the least numbers. If there are few groups, each word is
-// there several times, and neighbouring lanes have neighbouring copies:
+// Layout. group_records/gpu/records.cuh has that of a record. A block has kOwnWords words of its own, for the groups with the
+// least numbers. If there are few groups, each word is there several times, and neighbouring lanes have neighbouring copies:
 //
 //   own   [ copy 0 | copy 1 | … of group 0 ]  [ … of group 1 ]  …     of accumulator 0, then of accumulator 1, …
 //
-// Protocol. The steps are launches of their own.
-//   1. begin_words writes the words of no values.
-//   2. accumulate: the threads write such words to the block's own memory. A barrier. A block goes through tiles of
-//      elements (groups/gpu/tiles.cuh). A thread reads the numbers of kAtOnce elements. Then it goes from accumulator to
-//      accumulator: it reads the values of these elements, and combines each with the word of its group, which is the
-//      block's own one if the number is small, and else that in memory. A barrier. The threads combine the copies, and
-//      the result with the word in memory.
-//   3. finish_words turns ranks back into numbers.
-// Sums, counts and squares are added by an atomic addition (relaxed). Products and extremes are combined by a
-// compare-and-swap (relaxed) in a loop, which ends as soon as the word would not change. The first look at a word is a
-// relaxed load in memory, and a volatile one in the block's own. Words publish nothing: barriers order the steps of a
-// block, and the end of a launch orders the launches.
+// Protocol, behind begin_records. The threads write the words of no values to the block's own memory. A barrier. A block goes
+// through tiles of elements (groups/gpu/tiles.cuh). A thread reads the numbers of kAtOnce elements. Then it goes from
+// accumulator to accumulator: it reads the values of these elements, and combines each with the word of its group, which is
+// the block's own one if the number is small, and else that in the record. A barrier. The threads combine the copies, and the
+// result with the record.
+//
+// Sums, counts and squares are added by an atomic addition (relaxed), and extremes of records are combined by an atomic
+// minimum or maximum (relaxed). Products, and extremes of a block's own, are combined by a compare-and-swap (relaxed) in a
+// loop, which ends as soon as the word would not change. The first look at a word is a relaxed load in memory, and a
+// volatile one in the block's own. Words publish nothing: barriers order the steps of a block, and the end of a launch
+// orders the launches.
 //
 // An element with a number that no group has, such as -1, is left out. Columns on a GPU have no nulls.
 //
@@ -39,8 +32,10 @@
 // operation.
 #pragma once
 #include "core/straight.cuh"
+#include "group_records/gpu/records.cuh"
 #include "group_records/operations.cuh"
 #include "groups/gpu/tiles.cuh"
+#include "platform/extremes.cuh"
 
 namespace warphash {
 
@@ -74,6 +69,16 @@ WARPHASH_FN void combine_in_block(u64* at, u64 word) {
   else
     swap_in<Operation>(at, *const_cast<const volatile u64*>(at), word);
 }
+
+template <class Operation>
+constexpr bool kIsMinimum = false;
+template <>
+constexpr bool kIsMinimum<MinOperation> = true;
+template <class Operation>
+constexpr bool kIsMaximum = false;
+template <>
+constexpr bool kIsMaximum<MaxOperation> = true;
+
 // As combine_in_block(), for global memory.
 template <class Operation>
 WARPHASH_FN void combine_in_memory(u64* at, u64 word) {
@@ -82,6 +87,10 @@ WARPHASH_FN void combine_in_memory(u64* at, u64 word) {
     atomic_add(at, word);
   else if constexpr (Operation::kAddsFloats)
     atomic_add_float(at, word);
+  else if constexpr (kIsMinimum<Operation>)
+    atomic_min(reinterpret_cast<i64*>(at), static_cast<i64>(word));
+  else if constexpr (kIsMaximum<Operation>)
+    atomic_max(reinterpret_cast<i64*>(at), static_cast<i64>(word));
   else
     swap_in<Operation>(at, load_relaxed(at), word);
 }
@@ -120,11 +129,11 @@ class OwnWords {
       for (u32 k = thread_in_block(); k < groups_ * copies_; k += kRoundThreads) words_of(accumulator)[k] = identity;
     }
   }
-  // Combines the words with those in memory.
-  WARPHASH_FN void merge(const RecordBatch& b) const {
+  // Combines the words with the records.
+  WARPHASH_FN void merge(const GroupRecords& t, const RecordBatch& b) const {
     for (u64 accumulator = 0; accumulator < b.width; ++accumulator) {
-      const Accumulator of = accumulator_of(b, accumulator);
-      with_operation(of.operation, Merge{*this, words_of(accumulator), pointer<u64>(of.out)});
+      u64* const out = warphash::words_of(t, b, 0) + accumulator;
+      with_operation(accumulator_of(b, accumulator).operation, Merge{*this, words_of(accumulator), out, b.width});
     }
   }
 
@@ -133,45 +142,44 @@ class OwnWords {
     const OwnWords& own;
     const u64* words;
     u64* out;
+    u64 width;
     template <class Operation>
     WARPHASH_FN void operator()() const {
       for (u32 group = thread_in_block(); group < own.groups_; group += kRoundThreads) {
         u64 word = Operation::kIdentity;
         for (u32 k = 0; k < own.copies_; ++k) word = Operation::combined(word, words[group * own.copies_ + k]);
-        if (word != Operation::kIdentity) records::combine_in_memory<Operation>(out + group, word);
+        if (word != Operation::kIdentity) records::combine_in_memory<Operation>(out + group * width, word);
       }
     }
   };
 };
 
-// Some elements of a thread, kRoundThreads from one to the next.
+// Some elements of a thread, kRoundThreads from one to the next. No branch lies around their loads: a thread would wait for
+// one before the next begins. So an element behind the batch is read as the last one.
 struct ElementsOfThread {
   static constexpr u32 kAtOnce = 4;
-  u64 first;
+  u64 first, n;
   u32 groups[kAtOnce];  // kNowhere: the element is left out
   u64 words[kAtOnce];   // of their values
 
-  WARPHASH_FN ElementsOfThread(const RecordBatch& b, u64 first_) : first(first_) {
-#pragma unroll
-    for (u32 k = 0; k < kAtOnce; ++k) groups[k] = element(k) < b.n ? group_of(b, element(k)) : kNowhere;
+  WARPHASH_FN ElementsOfThread(const GroupRecords& t, const RecordBatch& b, u64 first_) : first(first_), n(b.n) {
+    u64 number[kAtOnce];
+    for_each([&](u32 k) {
+      number[k] = b.number_bytes == 8 ? load_once(pointer<const u64>(b.numbers) + element(k))
+                                      : load_once(pointer<const u32>(b.numbers) + element(k));
+    });
+    for_each([&](u32 k) { groups[k] = has(k) && number[k] < t.count ? static_cast<u32>(number[k]) : kNowhere; });
   }
-  WARPHASH_FN u64 element(u32 k) const { return first + k * kRoundThreads; }
+  WARPHASH_FN bool has(u32 k) const { return first + k * kRoundThreads < n; }
+  WARPHASH_FN u64 element(u32 k) const { return has(k) ? first + k * kRoundThreads : n - 1; }
   template <class See>
-  WARPHASH_FN void for_each(const See& see) const {
+  WARPHASH_FN static void for_each(const See& see) {
 #pragma unroll
-    for (u32 k = 0; k < kAtOnce; ++k)
-      if (groups[k] != kNowhere) see(k);
-  }
-
- private:
-  WARPHASH_FN static u32 group_of(const RecordBatch& b, u64 i) {
-    const u64 number = b.number_bytes == 8 ? load_once(pointer<const u64>(b.numbers) + i)
-                                           : load_once(pointer<const u32>(b.numbers) + i);
-    return number < b.expected ? static_cast<u32>(number) : kNowhere;
+    for (u32 k = 0; k < kAtOnce; ++k) see(k);
   }
 };
 
-// The steps of an accumulator, by the types and the operation that it has.
+// ---- the steps of an accumulator, by the types and the operation that it has
 struct ReadValues {
   ElementsOfThread& elements;
   u64 values;
@@ -185,12 +193,13 @@ struct ReadValues {
 template <class Wide>
 struct WordsOfValues {
   ElementsOfThread& elements;
-  const f64* centers;
+  const f64* centers;  // kSquaresKept: by numbers
   template <class Operation>
   WARPHASH_FN void operator()() const {
     elements.for_each([&](u32 k) {
       f64 center = 0;
-      if constexpr (Operation::kCentered) center = centers[elements.groups[k]];
+      if constexpr (Operation::kCentered)
+        if (elements.groups[k] != kNowhere) center = centers[elements.groups[k]];
       elements.words[k] = Operation::word(bits_as<Wide>(elements.words[k]), center);
     });
   }
@@ -199,40 +208,42 @@ struct CombineWords {
   const ElementsOfThread& elements;
   const OwnWords& own;
   u64 accumulator;
-  u64* out;
+  u64* words;  // of the accumulator, in record 0
+  u64 width;
   template <class Operation>
   WARPHASH_FN void operator()() const {
     elements.for_each([&](u32 k) {
       const u32 group = elements.groups[k];
+      if (group == kNowhere) return;
       own.has(group) ? records::combine_in_block<Operation>(own.at(accumulator, group), elements.words[k])
-                     : records::combine_in_memory<Operation>(out + group, elements.words[k]);
+                     : records::combine_in_memory<Operation>(words + group * width, elements.words[k]);
     });
   }
 };
 
-struct AccumulateInRounds : OverTilesOfRounds {
-  using Table = Chunks;
+struct Accumulate : OverTilesOfRounds {
+  using Table = GroupRecords;
   using Batch = RecordBatch;
   static constexpr u32 kBlocks = 2;
 
-  WARPHASH_FN static void run(const Chunks&, const RecordBatch& b) {
+  WARPHASH_FN static void run(const GroupRecords& t, const RecordBatch& b) {
     const OwnWords own(block_memory<sizeof(u64) * OwnWords::kOwnWords>(), b);
     own.begin(b);
     block_barrier();
     for (u64 tile = block() * kRoundTile; tile < b.n; tile += blocks() * kRoundTile)
       for (u32 round = 0; round < kRoundTile; round += ElementsOfThread::kAtOnce * kRoundThreads)
-        add(b, own, tile + round + thread_in_block());
+        add(t, b, own, tile + round + thread_in_block());
     block_barrier();
-    own.merge(b);
+    own.merge(t, b);
   }
 
  private:
-  WARPHASH_FN static void add(const RecordBatch& b, const OwnWords& own, u64 first) {
-    ElementsOfThread elements(b, first);
+  WARPHASH_FN static void add(const GroupRecords& t, const RecordBatch& b, const OwnWords& own, u64 first) {
+    ElementsOfThread elements(t, b, first);
     for (u64 word = 0; word < b.width; ++word) {
       const Accumulator accumulator = accumulator_of(b, word);
       read(b, accumulator, elements);
-      with_operation(accumulator.operation, CombineWords{elements, own, word, pointer<u64>(accumulator.out)});
+      with_operation(accumulator.operation, CombineWords{elements, own, word, words_of(t, b, 0) + word, b.width});
     }
   }
 
@@ -249,26 +260,6 @@ struct AccumulateInRounds : OverTilesOfRounds {
       with_operation(accumulator.operation, WordsOfValues<u64>{elements, centers});
     else
       with_operation(accumulator.operation, WordsOfValues<i64>{elements, centers});
-  }
-};
-
-struct BeginWords : Straight<Chunks, RecordBatch> {
-  WARPHASH_FN static bool start(const Chunks&, const RecordBatch& b, u64 group, State&) {
-    for (u64 word = 0; word < b.width; ++word) {
-      const Accumulator& accumulator = accumulator_of(b, word);
-      pointer<u64>(accumulator.out)[group] = identity_of(accumulator);
-    }
-    return false;
-  }
-};
-
-struct FinishWords : Straight<Chunks, RecordBatch> {
-  WARPHASH_FN static bool start(const Chunks&, const RecordBatch& b, u64 group, State&) {
-    for (u64 word = 0; word < b.width; ++word) {
-      const Finish finish(b, accumulator_of(b, word));
-      if (finish.changes()) finish.out[group] = finish(finish.out[group]);
-    }
-    return false;
   }
 };
 

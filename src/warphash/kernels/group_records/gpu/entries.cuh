@@ -1,8 +1,8 @@
-// The kernels of the words of groups on a GPU.
+// The kernels of the records of groups on a GPU.
 #pragma once
 #include "group_records/gpu/accumulate.cuh"
 
-#define WARPHASH_PLAIN_ENTRIES                             \
-  WARPHASH_ENTRY(begin_words, warphash::BeginWords)        \
-  WARPHASH_ENTRY(accumulate, warphash::AccumulateInRounds) \
-  WARPHASH_ENTRY(finish_words, warphash::FinishWords)
+#define WARPHASH_PLAIN_ENTRIES                          \
+  WARPHASH_ENTRY(begin_records, warphash::BeginRecords) \
+  WARPHASH_ENTRY(accumulate, warphash::Accumulate)      \
+  WARPHASH_ENTRY(finish_records, warphash::FinishRecords)
