@@ -1,7 +1,9 @@
-"""Memory that is refused, and calls of several threads: the relational verbs keep nothing, so no answer is wrong."""
+"""Memory that is refused, interrupts, and calls of several threads: the relational verbs keep nothing, so no answer is
+wrong."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -13,9 +15,11 @@ import numpy as np
 import pytest
 
 import warphash
+from support.faults import interrupted
 from support.refusals import refusing
 from warphash.runtime.devices import engine_for
 
+FILES = re.compile("relational/|storage/|arrays/")
 GENERATOR = np.random.default_rng(7)
 FEW = GENERATOR.integers(0, 50, 200)
 MANY = GENERATOR.integers(0, 40_000, 200_000)
@@ -68,6 +72,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "join of rows": lambda: warphash.join((FEW, FLOATS, TEXTS), (FEW[:50], FLOATS[:50], TEXTS[:50]), "left"),
     "join of texts": lambda: warphash.join(TEXTS, TEXTS[:50], "outer", nulls="equal", validate="m:m"),
     "join with a check": lambda: warphash.join(MANY, np.arange(40_000), "anti", validate="m:1")[0],
+    "join with a table": lambda: warphash.join(FEW, warphash.MultiMap.from_arrays(FEW[:50], np.arange(50)), "left"),
     "join of an Index": lambda: warphash.Index(FEW).join(FLOATS, "right"),
     "Index of texts": lambda: warphash.Index(TEXTS).contains(TEXTS[::-1]),
 }
@@ -97,6 +102,18 @@ def test_refused_memory_gives_no_wrong_answer(call: Callable[[], Any], once: boo
         if not refusals.refused:
             break
     assert refused > 0
+
+
+@calls
+def test_interrupts_give_no_wrong_answer(call: Callable[[], Any]) -> None:
+    """At some lines, of which most differ from call to call."""
+    expected, places = call(), set()
+    for number in count(1, 23):
+        interrupt, done = interrupted(call, number, FILES)
+        if done:
+            break
+        places.add(interrupt.place)
+    assert places and are_equal(call(), expected)
 
 
 @calls

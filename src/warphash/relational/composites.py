@@ -98,6 +98,10 @@ class RowElements:
         """As `Elements.pairs`."""
         return self._first.pairs(codes, lists, dtype, keeps_all=keeps_all)
 
+    def owners(self, offsets: Indices, total: int) -> Any:
+        """As `Elements.owners`."""
+        return self._first.owners(offsets, total)
+
     def seen(self, codes: Indices, size: int) -> Any:
         """As `Elements.seen`."""
         return self._first.seen(codes, size)

@@ -352,6 +352,10 @@ class DeviceElements:
         del numbers, middles  # not before the launches
         return [out.owner for out in made]
 
+    def owners(self, offsets: Any, total: int) -> Any:
+        """As `Elements.owners`."""
+        return self.xp.searchsorted(offsets[1:], self.ranks(total), side="right")
+
     def seen(self, codes: Any, size: int) -> Any:
         """As `Elements.seen`."""
         found = self.ranks(size + 1) < 0

@@ -121,6 +121,9 @@ class Elements(KeptElements, Protocol):
     def pairs(self, codes: Indices, lists: RowLists | None, dtype: np.dtype[Any], *, keeps_all: bool) -> Pairs:
         """Pair positions with the rows of their codes: `pairs.pairs_of`."""
 
+    def owners(self, offsets: Indices, total: int) -> Any:
+        """The stretch that each of so many places lies in, int64: stretch i has those from ``offsets[i]`` on."""
+
     def seen(self, codes: Indices, size: int) -> Any:
         """Which of the codes below ``size`` are among some codes, of which -1 is none: bool[size]."""
 
@@ -176,6 +179,10 @@ class HostElements(ABC):
     def pairs(self, codes: Indices, lists: RowLists | None, dtype: np.dtype[Any], *, keeps_all: bool) -> Pairs:
         """As `Elements.pairs`."""
         return pairs_of(codes, lists, dtype, keeps_all=keeps_all)
+
+    def owners(self, offsets: Indices, total: int) -> Int64s:
+        """As `Elements.owners`."""
+        return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
     def seen(self, codes: Indices, size: int) -> npt.NDArray[np.bool_]:
         """As `Elements.seen`."""

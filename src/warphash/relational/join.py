@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from ..errors import ParameterError
+from ..table.base import BaseTable
+from ..table.multimap import MultiMap
 from .composites import check_alike, row_elements_of
 from .device_elements import DeviceElements
 from .elements import Elements
@@ -12,6 +14,7 @@ from .items import Missing
 from .matches import How, JoinIndices, KeyRows, Order, checked_how, some_rows
 from .membership import found_in
 from .numbered import Asked, index_type
+from .table_join import join_table
 
 __all__ = ["join"]
 
@@ -35,7 +38,9 @@ def join(
     left, right
         The keys of each side, as ``x`` of `unique`: a key for each row. Numbers are compared as numbers, whatever their
         types are. If one is a tuple of columns, the other is one of as many (at most 16). Both are in host memory, or
-        on one GPU in arrays of one library.
+        on one GPU in arrays of one library. ``right`` may be a `HashMap` or a `MultiMap` whose values are rows: then
+        ``left`` is what its `find` takes, and ``how`` is ``"inner"``, ``"left"``, ``"semi"`` or ``"anti"``; for the
+        last two, any table will do.
     how
         ``"inner"``: pairs alone. ``"left"``: left rows without a partner, too; ``"right"``: right rows without one;
         ``"outer"``: both. ``"semi"``: left rows with a partner, once each; ``"anti"``: those without one.
@@ -65,18 +70,20 @@ def join(
         If there is no such ``how``, ``nulls``, ``validate``, ``order`` or ``index_dtype``; if keys repeat that
         ``validate`` says do not; or for int32, if a side has more than 2^31 - 1 rows.
     DeviceError
-        If one side is on a GPU, and the other one is not, or is of another library.
+        If one side is on a GPU, and the other one is not, or is of another library. A table takes arrays of any device.
     ShapeError
         As `unique`; and if only one is a tuple of columns, or they are not of as many columns.
     DtypeError
-        As `unique`; and for keys of more than 128 bytes, and for rows of more than 16 columns.
+        As `unique`; and for keys of more than 128 bytes, for rows of more than 16 columns, and for a table whose values
+        are no integers that ``index_dtype`` has.
     MemoryError
         If there is no room. Pairs are counted before their memory is taken.
 
     Notes
     -----
     O(n + m + p) for n and m rows and p pairs, by a table of the distinct keys of ``right``. Let ``right`` be the
-    shorter side, or make an `Index` of it once, whose `Index.join` joins many left sides.
+    shorter side, or make an `Index` of it once, whose `Index.join` joins many left sides. With a table, O(n + p): its
+    rules say which keys are equal, and the pairs of a left row come in the order of `MultiMap.find_all`.
 
     Examples
     --------
@@ -86,13 +93,18 @@ def join(
     JoinIndices(left=array([0, 2, 2]), right=array([1, 0, 2]))
     >>> warphash.join(users, orders, "anti").left
     array([1])
+    >>> warphash.join(users, warphash.HashMap.from_arrays(np.array([20, 30]), np.array([7, 8])), "left")
+    JoinIndices(left=array([0, 1, 2]), right=array([-1,  7,  8]))
     """
     checked_how(how, order)
     if nulls not in ("unequal", "equal"):
         raise ParameterError(f"nulls must be 'unequal' or 'equal', got {nulls!r}")
     if validate not in (None, "1:1", "1:m", "m:1", "m:m"):
         raise ParameterError(f"validate must be '1:1', '1:m', 'm:1', 'm:m' or None, got {validate!r}")
-    elements, others = row_elements_of(left), row_elements_of(right)
+    elements = row_elements_of(left)
+    if isinstance(right, BaseTable):
+        return _joined_with_table(left, elements, right, how, nulls, validate, index_dtype)
+    others = row_elements_of(right)
     check_alike(elements, others)
     if isinstance(elements, DeviceElements):
         elements.beside(others)
@@ -104,6 +116,25 @@ def join(
     if how in ("semi", "anti"):
         return some_rows(elements, found_in(elements, others, nan=rule, null=rule), how, dtype)
     return KeyRows(others, nan=rule, null=rule).joined(elements, how, order, dtype)
+
+
+def _joined_with_table(
+    left: Any,
+    elements: Elements,
+    table: BaseTable[Any],
+    how: How,
+    nulls: str,
+    validate: Validate | None,
+    index_dtype: Any,
+) -> JoinIndices:
+    share, right_share = (validate or "m:m").split(":")
+    if nulls == "equal" or (right_share == "1" and isinstance(table, MultiMap)):
+        raise ParameterError(
+            "a table has no nulls, and a MultiMap may have several rows of a key: leave nulls='equal' and validate= out"
+        )
+    if share == "1":
+        _check_unique(elements, "left", nulls)
+    return join_table(left, elements, table, how, index_type(index_dtype, len(elements)))
 
 
 def _check_unique(keys: Elements, side: str, nulls: str) -> None:
