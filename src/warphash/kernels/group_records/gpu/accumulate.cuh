@@ -2,34 +2,35 @@
 //
 //   accumulate  each element -> the record of its group, by its number
 //
-// Layout. group_records/gpu/records.cuh has that of a record. A block has kOwnWords words of its own, for the groups with the
-// least numbers. If there are few groups, each word is there several times, and neighbouring lanes have neighbouring copies:
+// Layout. group_records/gpu/records.cuh has that of a record. A block has kOwnWords words of its own, for the groups
+// with the least numbers. If there are few groups, each word is there several times, and neighbouring lanes have
+// neighbouring copies:
 //
 //   own   [ copy 0 | copy 1 | … of group 0 ]  [ … of group 1 ]  …     of accumulator 0, then of accumulator 1, …
 //
-// Protocol, behind begin_records. The threads write the words of no values to the block's own memory. A barrier. A block goes
-// through tiles of elements (groups/gpu/tiles.cuh). A thread reads the numbers of kAtOnce elements. Then it goes from
-// accumulator to accumulator: it reads the values of these elements, and combines each with the word of its group, which is
-// the block's own one if the number is small, and else that in the record. A barrier. The threads combine the copies, and the
-// result with the record.
+// Protocol, behind begin_records. The threads write the words of no values to the block's own memory. A barrier. A
+// block goes through tiles of elements (groups/gpu/tiles.cuh). A thread reads the numbers of kAtOnce elements. Then it
+// goes from accumulator to accumulator: it reads the values of these elements, and combines each with the word of its
+// group, which is the block's own one if the number is small, and else that in the record. A barrier. The threads
+// combine the copies, and the result with the record.
 //
 // Sums, counts and squares are added by an atomic addition (relaxed), and extremes of records are combined by an atomic
-// minimum or maximum (relaxed). Products, and extremes of a block's own, are combined by a compare-and-swap (relaxed) in a
-// loop, which ends as soon as the word would not change. The first look at a word is a relaxed load in memory, and a
-// volatile one in the block's own. Words publish nothing: barriers order the steps of a block, and the end of a launch
-// orders the launches.
+// minimum or maximum (relaxed). Products, and extremes of a block's own, are combined by a compare-and-swap (relaxed)
+// in a loop, which ends as soon as the word would not change. The first look at a word is a relaxed load in memory, and
+// a volatile one in the block's own. Words publish nothing: barriers order the steps of a block, and the end of a
+// launch orders the launches.
 //
 // An element with a number that no group has, such as -1, is left out. Columns on a GPU have no nulls.
 //
 // The order of floating-point sums and products is that in which atomics come: their last bits differ from run to run.
 //
 // Why own words. All elements of a group combine with one word, and in memory such atomics are a queue
-// (groups/gpu/rounds.cuh has the figures, and says why groups with the least numbers are those that may be frequent). Why
-// copies: of few groups, the lanes of a warp would queue up for the words of the block, too.
+// (groups/gpu/rounds.cuh has the figures, and says why groups with the least numbers are those that may be frequent).
+// Why copies: of few groups, the lanes of a warp would queue up for the words of the block, too.
 //
-// Why two dispatches. The type and the operation of an accumulator are the same for all lanes, so a branch costs little.
-// But the code of each pair of them would be large: values are widened to 64 bits by their type, and combined by their
-// operation.
+// Why two dispatches. The type and the operation of an accumulator are the same for all lanes, so a branch costs
+// little. But the code of each pair of them would be large: values are widened to 64 bits by their type, and combined
+// by their operation.
 #pragma once
 #include "core/straight.cuh"
 #include "group_records/gpu/records.cuh"
@@ -154,8 +155,8 @@ class OwnWords {
   };
 };
 
-// Some elements of a thread, kRoundThreads from one to the next. No branch lies around their loads: a thread would wait for
-// one before the next begins. So an element behind the batch is read as the last one.
+// Some elements of a thread, kRoundThreads from one to the next. No branch lies around their loads: a thread would wait
+// for one before the next begins. So an element behind the batch is read as the last one.
 struct ElementsOfThread {
   static constexpr u32 kAtOnce = 4;
   u64 first, n;

@@ -12,8 +12,8 @@
 // Protocol. A thread has several records of a tile, kRoundThreads from one to the next, and goes from word to word. To
 // finish, it turns ranks back into numbers, and writes the words by the numbers of the groups.
 //
-// Why words lie together. A group's words are combined with one after the other: in columns, each would fetch a line of its
-// own.
+// Why words lie together. A group's words are combined with one after the other: in columns, each would fetch a line of
+// its own.
 //
 // Why words are the outer loop. What an accumulator is, is read once for all records of the thread.
 #pragma once

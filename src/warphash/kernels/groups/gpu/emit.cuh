@@ -3,7 +3,8 @@
 //   tiles  tiles of values -> the element that the first value of each belongs to
 //   emit   elements -> all values of their groups, and their keys as often
 //
-// Layout. The values of all elements have places in a row, those of element i from offsets[i] on (core/gpu/owners/owners.cuh).
+// Layout. The values of all elements have places in a row, those of element i from offsets[i] on
+// (core/gpu/owners/owners.cuh).
 //
 // Protocol.
 //   1. tiles: notes the element of the first place of each tile.
@@ -14,9 +15,9 @@
 //
 // Why. A lane for each value, and not for each element: one heavy key would hold up the batch.
 //
-// The records of groups lie at random, in a sector of 32 bytes each. `count` reads them before emit, and keeps 8 bytes of
-// each in the order of the elements. So emit reads a quarter of a sector in a row for an element of one value, in place of
-// a sector at random, and only its value at random.
+// The records of groups lie at random, in a sector of 32 bytes each. `count` reads them before emit, and keeps 8 bytes
+// of each in the order of the elements. So emit reads a quarter of a sector in a row for an element of one value, in
+// place of a sector at random, and only its value at random.
 #pragma once
 #include "core/bytes.cuh"
 #include "core/gpu/owners/owners.cuh"

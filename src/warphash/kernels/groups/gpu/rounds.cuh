@@ -20,9 +20,9 @@
 //
 // Why numbers beside the cells. A cell has 16 bytes, and its number 4, so more of these stay in the cache.
 //
-// Why own counts. All elements of a key add to one word. In memory such additions are a queue: 100 M elements of one key
-// took 82 ms (H200). A key that has a share f of the elements first appears behind some 1 / f others, so at most so many
-// keys have lesser numbers. The keys with the least numbers are those that may be frequent.
+// Why own counts. All elements of a key add to one word. In memory such additions are a queue: 100 M elements of one
+// key took 82 ms (H200). A key that has a share f of the elements first appears behind some 1 / f others, so at most so
+// many keys have lesser numbers. The keys with the least numbers are those that may be frequent.
 //
 // Memory order: relaxed, since counts and bits publish nothing; barriers order the steps of a block.
 #pragma once

@@ -5,7 +5,8 @@
 //   rank_words                  each cell -> the number of its key, in an array beside the cells, for spread
 //   find_words4, find_words8    each element -> the first element of its key among those that claimed, or -1
 //
-// Layout. `cell_count` cells to which words are hashed, in whole lines, and behind them a line whose first cell is that of the word ~0. At first all bytes are ones.
+// Layout. `cell_count` cells to which words are hashed, in whole lines, and behind them a line whose first cell is that
+// of the word ~0. At first all bytes are ones.
 //
 //   byte  0         8           12          16
 //         +---------+-----------+-----------+
@@ -15,10 +16,10 @@
 //   first  ~0, or an element of the key, at last its first one
 //
 // Protocol of claim_words:
-//   1. Probe line by line, from the line of 64 bytes on that the hash of the word names. A group of four lanes reads a line
-//      for each of them, a cell each. The first vacant cell is claimed by a compare-and-swap (relaxed) of the whole cell,
-//      with the key and the element; if another key was faster, the next one. Where no atomic swaps 16 bytes, the key
-//      alone is swapped; the element follows as in step 2.
+//   1. Probe line by line, from the line of 64 bytes on that the hash of the word names. A group of four lanes reads a
+//      line for each of them, a cell each. The first vacant cell is claimed by a compare-and-swap (relaxed) of the
+//      whole cell, with the key and the element; if another key was faster, the next one. Where no atomic swaps 16
+//      bytes, the key alone is swapped; the element follows as in step 2.
 //   2. In a cell of the word, the least element stays, by an atomic minimum (relaxed).
 // Nobody changes a key that is there, and `first` only falls, so the nearest cache may answer with a cell as it was
 // before (load_near): a cell that was vacant is swapped in vain, and a `first` that was greater is lowered in vain.
@@ -30,11 +31,12 @@
 // Why. A probe reads 16 bytes: the key, and the element that the key has by then. Cells with elements alone send each
 // probe to the row of that element: 100 M words of 10 M keys took 5.9 ms so, and 3.4 with these cells (H200).
 //
-// Why lines. A warp waits for the longest probe of its lanes. Cell by cell, that has some eight looks, one after the other,
-// where half of the cells are in use; line by line, two. A lane that reads all cells of its line asks the cache four times.
+// Why lines. A warp waits for the longest probe of its lanes. Cell by cell, that has some eight looks, one after the
+// other, where half of the cells are in use; line by line, two. A lane that reads all cells of its line asks the cache
+// four times.
 //
-// Why barriers. Behind probes of unlike lengths, the lanes of a warp go on apart. Left alone, 7 of 32 ran at a time, and
-// find_words took twice as long (docs/performance/joins.md).
+// Why barriers. Behind probes of unlike lengths, the lanes of a warp go on apart. Left alone, 7 of 32 ran at a time,
+// and find_words took twice as long (docs/performance/joins.md).
 #pragma once
 #include "groups/gpu/rounds.cuh"
 
@@ -67,8 +69,8 @@ WARPHASH_FN Halves claim_cell(WordCell& cell, u64 key, u32 element) {
   return {before, ~0ull};
 }
 
-// What a lane learns of the line of its word: which cells have the word, which are vacant, and the element of the cell that
-// has the word.
+// What a lane learns of the line of its word: which cells have the word, which are vacant, and the element of the cell
+// that has the word.
 struct LookAtLine {
   u32 hits = 0, vacant = 0, element = 0;
 };

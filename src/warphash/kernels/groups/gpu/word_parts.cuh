@@ -8,8 +8,8 @@
 // the cell of a word is the product of its hash and the number of cells (groups/gpu/word_cells.cuh).
 //
 // Why. If the cells are larger than the cache, each word fetches a line of memory, and each new key an atomic's. The
-// words that run at one time go to one part, whose lines stay in the cache. For each word of 8 bytes: 8 to count; 8 + 12
-// to move it, and 3 to find the way back; 12 to claim; 4 + 4 to learn the number; 2 + 1 + 4 + 8 for the way back.
+// words that run at one time go to one part, whose lines stay in the cache. For each word of 8 bytes: 8 to count; 8 +
+// 12 to move it, and 3 to find the way back; 12 to claim; 4 + 4 to learn the number; 2 + 1 + 4 + 8 for the way back.
 #pragma once
 #include "core/gpu/lookup_partition.cuh"
 #include "groups/gpu/word_cells.cuh"

@@ -6,9 +6,9 @@
 // Layout. A segment is kSegment elements in a row, of which a warp takes 32 at a time, one a lane. A hit is an element
 // whose code is not negative, or whose flag is set.
 //
-// Protocol. The host sums up the counts of the segments, takes as much memory as there are hits, and launches emit. A warp
-// begins where the hits of earlier segments end. A ballot tells each lane how many hits its neighbours have before its
-// own. Both kernels read what earlier launches wrote, and write places of their own. Nothing is atomic.
+// Protocol. The host sums up the counts of the segments, takes as much memory as there are hits, and launches emit. A
+// warp begins where the hits of earlier segments end. A ballot tells each lane how many hits its neighbours have before
+// its own. Both kernels read what earlier launches wrote, and write places of their own. Nothing is atomic.
 //
 // Why. Counts of single elements would be four bytes more to write and to read for each, and their sums eight.
 #pragma once

@@ -6,8 +6,8 @@
 //
 // If no key has several rows, joins/gpu/hits.cuh takes less time.
 //
-// Layout. The pairs of element i have the places from starts[i] on (core/gpu/owners/owners.cuh). The k-th of them has the k-th
-// row of the key (joins/lists.cuh).
+// Layout. The pairs of element i have the places from starts[i] on (core/gpu/owners/owners.cuh). The k-th of them has
+// the k-th row of the key (joins/lists.cuh).
 //
 // Protocol. The host sums up the counts, takes as much memory as there are pairs, and launches the other two. They read
 // what earlier launches wrote, and write places of their own. Nothing is atomic.
