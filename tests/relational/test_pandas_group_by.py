@@ -42,6 +42,9 @@ MODULES = {
         "Nth": "methods.test_nth",
         "Size": "methods.test_size",
         "Compiled": "test_libgroupby",
+        "Grouping": "test_grouping",
+        "NumericOnly": "test_numeric_only",
+        "Indexed": "test_index_as_string",
     }.items()
 }
 """pandas' modules with tests of group-by, by the first part of the names that their classes have here."""
@@ -298,6 +301,7 @@ using_nan_is_na = fixtures.using_nan_is_na
 using_python_scalars = fixtures.using_python_scalars
 
 df = their_fixtures.df
+groupby_func = their_fixtures.groupby_func
 reduction_func = their_fixtures.reduction_func
 slice_test_df = their_fixtures.slice_test_df
 slice_test_grouped = their_fixtures.slice_test_grouped

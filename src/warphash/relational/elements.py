@@ -349,7 +349,7 @@ class ColumnElements(HostElements):
         return answers if library is None else library_of_rows(library).export(NUMPY.see(answers))
 
     def apart_with_nulls(self, answers: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> Any:
-        """As `Elements.apart`, with the nulls of the library. Arrays of a library with columns are as those of NumPy."""
+        """As `Elements.apart`, with the nulls of the library. Arrays without a library of columns are as NumPy's."""
         has_nulls = column_library(self._given) is not None
         return column_of(self._library, answers, valid) if has_nulls else _with_nulls(answers, valid)
 
