@@ -389,8 +389,27 @@ def test_sums_to_the_bit(
     counts = np.bincount(codes)
     assert np.array_equal(made["size"], counts)
     centers = warphash.group_by(keys).mean(values)
-    squares = in_stretches(codes, (values - centers[codes]) ** 2, stretches) / np.maximum(counts - 1, 1)
-    assert np.array_equal(made["squares"], np.where(counts > 1, squares, np.nan), equal_nan=True)
+    distances = values - centers[codes]
+    left = in_stretches(codes, distances, stretches)  # of the rounding of the centers
+    squares = (in_stretches(codes, distances**2, stretches) - left * (left / counts)).clip(0)
+    variances = np.where(counts > 1, squares / np.maximum(counts - 1, 1), np.nan)
+    assert np.array_equal(made["squares"], variances, equal_nan=True)
+
+
+@pytest.mark.parametrize("operation", ["var", "std"])
+def test_the_variance_of_many_large_numbers(operation: str) -> None:
+    random = np.random.default_rng(2)
+    values, keys = random.random(100_000) + 1e12, np.arange(100_000) % 2  # of which the mean is rounded
+    made = warphash.group_by(keys).agg(answer=(values, operation))["answer"]
+    exact = [getattr(np, operation)(values[keys == key] - 1e12, ddof=1) for key in (0, 1)]
+    assert made == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("operation", ["var", "std"])
+def test_the_variance_of_equal_numbers_is_not_below_0(operation: str) -> None:
+    values = np.repeat([0.1, 1e12 + 0.1, -7e-310], 1000)
+    made = warphash.group_by(np.arange(3000) // 1000).agg(answer=(values, operation))["answer"]
+    assert (made >= 0).all() and made == pytest.approx([0, 0, 0], abs=1e-3)
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, "f4", "f8", "?"])
