@@ -158,7 +158,7 @@ def reduce(
         Which values and which answers are null. None if NaN and NaT are the nulls.
     """
     if ddof != 1:
-        raise NotImplementedError("var and std of warphash divide by one less than the count")
+        raise NotImplementedError("var and std of warphash divide by one less than the count")  # then pandas does it
     calls.append(how)
     grouped = grouped_by(labels)
     groups = np.asarray(grouped.keys, np.int64)
