@@ -69,7 +69,8 @@ def pytest_report_header() -> list[str]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     is_daily = metafunc.config.getoption("markexpr") == "not slow"  # then half of all items need not be collected
-    own = {mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")}  # of a test of another library
+    # of a test of another library
+    own = {str(mark.args[0]) for mark in metafunc.definition.iter_markers("parametrize")}
     for name in (CASES.keys() & set(metafunc.fixturenames)) - own:
         parameters = [
             pytest.param(case, id=str(case), marks=marks_of(engine) + [pytest.mark.slow] * case.rare)

@@ -243,6 +243,33 @@ def test_nulls_without_a_column_library() -> None:
     assert np.isnan(made["mean"][0]) and made["mean"][1] == (5 + 2**63 - 1) / 2
 
 
+@pytest.mark.parametrize(
+    "make",
+    [np.array, list, lambda items: np.array(items, object), lambda items: np.array(items, np.dtypes.StringDType())],
+)
+@pytest.mark.parametrize("operation", ["mean", "min", "median", "std"])
+def test_floats_without_a_column_library_have_nan_for_nulls(make: Callable[[list[Any]], Any], operation: str) -> None:
+    values = pytest.importorskip("pyarrow").array([None, 5.0, 5.0])
+    made = warphash.group_by(make(["a", "b", "b"])).agg(it=(values, operation))["it"]
+    assert made.dtype == np.float64 and np.isnan(made).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("of_pandas", ["array", "Index"])
+def test_arrays_of_pandas_without_labels_have_nan_for_nulls(of_pandas: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    values = pandas.array([None, 5.0, 7.0], "Float64")
+    made = warphash.group_by(getattr(pandas, of_pandas)([3, 1, 1])).agg(it=(values, "mean"))["it"]
+    assert made.dtype == np.float64 and np.isnan(made[0]) and made[1] == 6
+
+
+def test_an_index_with_levels_in_order() -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = [(2, 5), (1, 7), (2, 3), (1, 7)]
+    grouped = warphash.group_by(pandas.MultiIndex.from_tuples(rows), order="sorted")
+    assert grouped.keys.tolist() == [(1, 7), (2, 3), (2, 5)]
+    assert grouped.codes.tolist() == [2, 0, 1, 0] and grouped.size().tolist() == [2, 1, 1]
+
+
 @pytest.mark.parametrize("keys", [[], np.empty(0, "i8"), (np.empty(0, "i8"), np.empty(0))])
 def test_no_rows(keys: Any) -> None:
     values = np.empty(0)
@@ -362,8 +389,27 @@ def test_sums_to_the_bit(
     counts = np.bincount(codes)
     assert np.array_equal(made["size"], counts)
     centers = warphash.group_by(keys).mean(values)
-    squares = in_stretches(codes, (values - centers[codes]) ** 2, stretches) / np.maximum(counts - 1, 1)
-    assert np.array_equal(made["squares"], np.where(counts > 1, squares, np.nan), equal_nan=True)
+    distances = values - centers[codes]
+    left = in_stretches(codes, distances, stretches)  # of the rounding of the centers
+    squares = (in_stretches(codes, distances**2, stretches) - left * (left / counts)).clip(0)
+    variances = np.where(counts > 1, squares / np.maximum(counts - 1, 1), np.nan)
+    assert np.array_equal(made["squares"], variances, equal_nan=True)
+
+
+@pytest.mark.parametrize("operation", ["var", "std"])
+def test_the_variance_of_many_large_numbers(operation: str) -> None:
+    random = np.random.default_rng(2)
+    values, keys = random.random(100_000) + 1e12, np.arange(100_000) % 2  # of which the mean is rounded
+    made = warphash.group_by(keys).agg(answer=(values, operation))["answer"]
+    exact = [getattr(np, operation)(values[keys == key] - 1e12, ddof=1) for key in (0, 1)]
+    assert made == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("operation", ["var", "std"])
+def test_the_variance_of_equal_numbers_is_not_below_0(operation: str) -> None:
+    values = np.repeat([0.1, 1e12 + 0.1, -7e-310], 1000)
+    made = warphash.group_by(np.arange(3000) // 1000).agg(answer=(values, operation))["answer"]
+    assert (made >= 0).all() and made == pytest.approx([0, 0, 0], abs=1e-3)
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, "f4", "f8", "?"])

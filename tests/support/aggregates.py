@@ -48,7 +48,11 @@ def squares(items: Sequence[Any], kind: str) -> Any:
     if len(items) < 2:
         return None
     center = mean(items, kind)
-    return added([(float(item) - center) * (float(item) - center) for item in items], "f") / (len(items) - 1)
+    distances = [float(item) - center for item in items]
+    squared, left = added([distance * distance for distance in distances], "f"), added(distances, "f")
+    excess = left * (left / len(items))  # the mean is rounded: distances from the exact one add up to 0
+    corrected = squared - excess if math.isfinite(excess) else squared
+    return (0.0 if corrected < 0 else corrected) / (len(items) - 1)
 
 
 def extreme(items: Sequence[Any], is_greatest: bool) -> Any:

@@ -19,7 +19,7 @@ _FIXTURE = type(pytest.fixture(lambda: None))
 
 
 def not_applicable(library: str) -> dict[str, str]:
-    """Why each listed test of a library does not apply, by its class and its name."""
+    """Why each listed test of a library does not apply, by its class and its name, where ``*`` is any parameters."""
     sections = re.split(r"^## ", _PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     (section,) = (section for section in sections if section.startswith(f"{library}\n"))
     return dict(_ROW.findall(section))
@@ -28,8 +28,16 @@ def not_applicable(library: str) -> dict[str, str]:
 def expect_failure(request: pytest.FixtureRequest, listed: dict[str, str]) -> None:
     """Expect a test to fail if it is listed with its parameters, or without them."""
     name = f"{request.node.cls.__name__}.{request.node.name}"
-    if reason := listed.get(name) or listed.get(name.partition("[")[0]):
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
+    bare = name.partition("[")[0]
+    for pattern, reason in listed.items():
+        if pattern == bare or (pattern.startswith(bare) and _is_like(name, pattern)):
+            request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
+            return
+
+
+def _is_like(name: str, pattern: str) -> bool:
+    """Whether a name is a pattern, of which each ``*`` stands for any text."""
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
 
 
 def classes_of(

@@ -98,10 +98,11 @@ class Groups:
         """How often each group is among some codes."""
         return summarised_by(self._elements, codes, len(self), [SIZE])[0]
 
-    def squares(self, values: AnyValues, centers: WordArray) -> WordArray:
-        """The sum of the squared distances of values from the center of their group."""
-        wanted = [Wanted(Accumulation.SQUARES, values)]
-        return summarised_by(self._elements, self.codes, len(self), wanted, centers)[0]
+    def squares(self, values: AnyValues, centers: WordArray) -> tuple[WordArray, WordArray]:
+        """The sums of the squared distances of values from the center of their group, and of the distances."""
+        wanted = [Wanted(Accumulation.SQUARES, values), Wanted(Accumulation.DISTANCES, values)]
+        squares, distances = summarised_by(self._elements, self.codes, len(self), wanted, centers)
+        return squares, distances
 
     def rows(self, values: AnyValues) -> tuple[Indices, Indices]:
         """The positions of values that are no nulls and have a group; and their groups."""
@@ -229,7 +230,16 @@ def _mean(groups: Groups, values: AnyValues) -> Answer:
 
 
 def _variances(groups: Groups, values: AnyValues) -> WordArray:
-    made: WordArray = groups.squares(values, _means(groups, values)) / (groups.counts(values) - 1).clip(1)
+    """Variances by the corrected two-pass algorithm (Chan, Golub and LeVeque, American Statistician 37, 1983).
+
+    A mean of many large numbers is rounded. Distances from the exact mean add up to 0, so their sum tells the error.
+    """
+    counts = groups.counts(values)
+    squares, distances = groups.squares(values, _means(groups, values))
+    with np.errstate(over="ignore", invalid="ignore"):
+        excess = distances * (distances / counts.clip(1))
+    excess[~(excess < math.inf)] = 0  # then the squares are infinite or NaN, too
+    made: WordArray = (squares - excess).clip(0) / (counts - 1).clip(1)
     return made
 
 

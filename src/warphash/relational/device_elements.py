@@ -337,7 +337,7 @@ class DeviceElements:
         record, dtypes
             The words, and the types of the arrays to answer.
         centers
-            Of `Accumulation.SQUARES`: what is subtracted of the values of each group, float64.
+            Of `Accumulation.SQUARES` and `DISTANCES`: what is subtracted of the values of each group, float64.
         """
         numbers = self._library.see(codes)
         middles = None if centers is None else self._library.see(centers)

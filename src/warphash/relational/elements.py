@@ -271,7 +271,8 @@ class ArrayElements(HostElements):
 
     def apart_with_nulls(self, answers: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> Any:
         """As `Elements.apart`, with nulls: NaN among floating-point numbers, else an array of NumPy with None."""
-        return self._given(np.where(valid, answers, np.nan)) if answers.dtype.kind == "f" else _objects(answers, valid)
+        made = _with_nulls(answers, valid)
+        return made if made.dtype == object else self._given(made)
 
     def _given(self, made: npt.NDArray[Any]) -> Any:
         """An array of the caller's library with what NumPy has made."""
@@ -331,6 +332,8 @@ class ColumnElements(HostElements):
     def order(self, values: Any) -> Indices:
         """As `Elements.order`."""
         if self._library == "pandas":
+            if getattr(values, "nlevels", 1) > 1:  # pandas makes no Series of an index with levels
+                return np.asarray(values.argsort(), np.int64)
             numbered = sys.modules["pandas"].Series(values).reset_index(drop=True)
             return np.asarray(numbered.sort_values(kind="stable").index, np.int64)
         if self._library == "polars":
@@ -353,9 +356,9 @@ class ColumnElements(HostElements):
         return answers if library is None else library_of_rows(library).export(NUMPY.see(answers))
 
     def apart_with_nulls(self, answers: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> Any:
-        """As `Elements.apart`, with the nulls of the library."""
+        """As `Elements.apart`, with the nulls of the library. Arrays without a library of columns are as NumPy's."""
         has_nulls = column_library(self._given) is not None
-        return column_of(self._library, answers, valid) if has_nulls else _objects(answers, valid)
+        return column_of(self._library, answers, valid) if has_nulls else _with_nulls(answers, valid)
 
 
 def elements_of(given: Any, axis: int | None = None) -> Elements:
@@ -410,8 +413,10 @@ def items_of_column(given: Any) -> Items:
     return Fixed(NUMPY.see(items.array).owner, items.valid)
 
 
-def _objects(answers: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
-    """Answers as Python objects, None where they are nulls."""
+def _with_nulls(answers: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """Answers with NaN for nulls if they are floating-point numbers; others as Python objects, with None."""
+    if answers.dtype.kind == "f":
+        return np.where(valid, answers, np.nan)
     made = answers.astype(object)
     made[~valid] = None
     return made

@@ -36,6 +36,7 @@ _DTYPES = {
     Accumulation.FLOAT_SUM: _FLOAT64,
     Accumulation.FLOAT_PRODUCT: _FLOAT64,
     Accumulation.SQUARES: _FLOAT64,
+    Accumulation.DISTANCES: _FLOAT64,
 }
 """Types of words. The others are of the kind of the values."""
 
@@ -112,7 +113,7 @@ def summarised_by(
     elements
         Where the codes and the values are, and of whose library.
     centers
-        What `Accumulation.SQUARES` subtracts of the values of each group, float64.
+        What `Accumulation.SQUARES` and `DISTANCES` subtract of the values of each group, float64.
     """
     n = len(codes)
     if not n or not wanted:

@@ -375,6 +375,7 @@ class Accumulation(IntEnum):
     MAX = 6
     TRUE = 7
     SQUARES = 8
+    DISTANCES = 9
 
 
 class ValueColumn(ctypes.Structure):

@@ -28,7 +28,8 @@ enum Accumulation : u64 {
   kMinKept,
   kMaxKept,
   kTrueKept,
-  kSquaresKept
+  kSquaresKept,
+  kDistancesKept
 };
 
 // A column of values.
@@ -45,7 +46,7 @@ struct Accumulator {
   u64 operation;  // Accumulation
   u64 column;     // of ValueColumn; any for kCountKept of a batch without columns
   u64 is_count;   // 1: elements count, whatever their values are
-  u64 centers;    // kSquaresKept: f64 per group: what is subtracted of its values
+  u64 centers;    // kSquaresKept, kDistancesKept: f64 per group: what is subtracted of its values
   u64 out;        // u64 per group
 };
 

@@ -58,8 +58,14 @@ struct TrueOperation : SumOperation {
     return x != 0;
   }
 };
-struct SquaresOperation : FloatSumOperation {
+struct DistancesOperation : FloatSumOperation {
   static constexpr bool kCentered = true;
+  template <class T>
+  WARPHASH_FN static u64 word(T x, f64 center) {
+    return bits_as<u64>(static_cast<f64>(x) - center);
+  }
+};
+struct SquaresOperation : DistancesOperation {
   template <class T>
   WARPHASH_FN static u64 word(T x, f64 center) {
     const f64 distance = static_cast<f64>(x) - center;
@@ -127,6 +133,8 @@ WARPHASH_FN void with_operation(u64 operation, const See& see) {
       return see.template operator()<TrueOperation>();
     case kSquaresKept:
       return see.template operator()<SquaresOperation>();
+    case kDistancesKept:
+      return see.template operator()<DistancesOperation>();
     default:
       return see.template operator()<SumOperation>();  // kSumKept, and counts, which are added
   }

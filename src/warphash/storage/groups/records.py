@@ -25,7 +25,9 @@ __all__ = ["WORD_BYTES", "Column", "Record", "Word", "accumulated"]
 WORD_BYTES = 8
 """Of a record's word."""
 
-_IN_ORDER = frozenset((Accumulation.FLOAT_SUM, Accumulation.FLOAT_PRODUCT, Accumulation.SQUARES))
+_IN_ORDER = frozenset(
+    (Accumulation.FLOAT_SUM, Accumulation.FLOAT_PRODUCT, Accumulation.SQUARES, Accumulation.DISTANCES)
+)
 """What depends on the order in which values come."""
 
 
@@ -63,7 +65,7 @@ class Word(NamedTuple):
     column
         The place of its column in `Record.columns`; None for a count of all elements.
     centers
-        Of `Accumulation.SQUARES`: address of what is subtracted of the values of each group, float64.
+        Of `Accumulation.SQUARES` and `DISTANCES`: address of what is subtracted of the values of each group, float64.
     """
 
     operation: Accumulation

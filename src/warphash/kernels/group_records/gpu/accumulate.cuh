@@ -194,7 +194,7 @@ struct ReadValues {
 template <class Wide>
 struct WordsOfValues {
   ElementsOfThread& elements;
-  const f64* centers;  // kSquaresKept: by numbers
+  const f64* centers;  // kSquaresKept, kDistancesKept: by numbers
   template <class Operation>
   WARPHASH_FN void operator()() const {
     elements.for_each([&](u32 k) {
