@@ -50,8 +50,8 @@ def test_no_schedule_breaks_it(
 
 
 BUGS = {
-    "a later element stays the first one": ("seen.high) > element", "seen.high) == ~0u"),
-    "a cell that another word has claimed counts as ours": ("if (!s.claimed && seen.low != key) continue;", ""),
+    "a later element stays the first one": ("&& first > element", "&& first == ~0u"),
+    "a cell that another word has claimed counts as ours": ("if (before.low == probe.key) found", "found"),
     "the words before are counted with their own bit": ("(bit_of(element) - 1)", "(2 * bit_of(element) - 1)"),
     "a block keeps small counts": ("if (own[k]) atomic_add", "if (own[k] > 2) atomic_add"),
 }

@@ -13,9 +13,9 @@ import numpy as np
 from ...runtime.abi import NumberBatch
 from ...runtime.engine import Engine
 from ...runtime.source import GROUPS
+from ..batch_tiles import over_tiles
 from .cells import WORD_CELL_BYTES, WORD_CELLS, Cells
 from .first_elements import claimed, expected_keys
-from .tiles import over_tiles
 from .word_parts import moved
 from .words import widen
 

@@ -9,8 +9,8 @@ from typing import Any
 from ...runtime.abi import GroupRecords, RecordBatch
 from ...runtime.engine import Engine
 from ...runtime.source import GROUP_RECORDS
+from ..batch_tiles import over_tiles
 from .records import WORD_BYTES, Record, RecordMemory
-from .tiles import over_tiles
 
 __all__ = ["accumulate_on_gpu"]
 

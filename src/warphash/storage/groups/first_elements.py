@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from ...runtime.abi import FirstsTable, NumberBatch
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import GROUPS
+from ..batch_tiles import over_tiles
 from ..estimate import FEWEST_SKETCHED, estimate_distinct
 from ..new_memory import filled
 from ..scratch import ReportBuffer
 from ..selection import starts_of_bits
 from .cells import Cells, Kind
-from .tiles import over_tiles
 
 __all__ = ["FirstElements", "claimed", "expected_keys", "listed"]
 

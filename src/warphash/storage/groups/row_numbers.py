@@ -9,9 +9,9 @@ from typing import Any
 from ...runtime.abi import FirstsTable, NumberBatch
 from ...runtime.engine import Engine
 from ...runtime.source import GROUPS
+from ..batch_tiles import over_tiles
 from .cells import ROW_CELLS, WORD_CELLS
 from .first_elements import claimed, expected_keys, listed
-from .tiles import over_tiles
 from .word_parts import moved
 from .words import LONGEST_WORD, widen
 

@@ -7,7 +7,7 @@ from typing import Any
 from ...runtime.abi import OWNER_TILE, RowLists, TilePairBatch
 from ...runtime.engine import Engine
 from ...runtime.source import JOINS
-from ..groups.tiles import over_tiles
+from ..batch_tiles import over_tiles
 from ..selection import offsets_of_counts
 
 __all__ = ["DevicePairs"]

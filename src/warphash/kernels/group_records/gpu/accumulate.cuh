@@ -9,9 +9,9 @@
 //   own   [ copy 0 | copy 1 | … of group 0 ]  [ … of group 1 ]  …     of accumulator 0, then of accumulator 1, …
 //
 // Protocol, behind begin_records. The threads write the words of no values to the block's own memory. A barrier. A
-// block goes through tiles of elements (groups/gpu/tiles.cuh). A thread reads the numbers of kAtOnce elements. Then it
-// goes from accumulator to accumulator: it reads the values of these elements, and combines each with the word of its
-// group, which is the block's own one if the number is small, and else that in the record. A barrier. The threads
+// block goes through tiles of elements (core/gpu/batch_tiles.cuh). A thread reads the numbers of kAtOnce elements. Then
+// it goes from accumulator to accumulator: it reads the values of these elements, and combines each with the word of
+// its group, which is the block's own one if the number is small, and else that in the record. A barrier. The threads
 // combine the copies, and the result with the record.
 //
 // Sums, counts and squares are added by an atomic addition (relaxed), and extremes of records are combined by an atomic
@@ -32,10 +32,10 @@
 // little. But the code of each pair of them would be large: values are widened to 64 bits by their type, and combined
 // by their operation.
 #pragma once
+#include "core/gpu/batch_tiles.cuh"
 #include "core/straight.cuh"
 #include "group_records/gpu/records.cuh"
 #include "group_records/operations.cuh"
-#include "groups/gpu/tiles.cuh"
 #include "platform/extremes.cuh"
 
 namespace warphash {

@@ -17,9 +17,9 @@
 //
 // Why words are the outer loop. What an accumulator is, is read once for all records of the thread.
 #pragma once
+#include "core/gpu/batch_tiles.cuh"
 #include "group_records/gpu/abi.cuh"
 #include "group_records/operations.cuh"
-#include "groups/gpu/tiles.cuh"
 
 namespace warphash {
 

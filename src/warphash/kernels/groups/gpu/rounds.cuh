@@ -7,7 +7,7 @@
 //
 // Layout of the memory of a block that spreads: kOwnCounts counts, u32, of the keys with the least numbers.
 //
-// Protocol. A block goes through a tile of kRoundTile elements, in rounds of neighbours (groups/gpu/tiles.cuh);
+// Protocol. A block goes through a tile of kRoundTile elements, in rounds of neighbours (core/gpu/batch_tiles.cuh);
 // `spread` goes through several tiles.
 //
 // Protocol of list_firsts: a lane reads a word of bits. The warp goes from word to word, and each lane writes its bit's
@@ -26,7 +26,7 @@
 //
 // Memory order: relaxed, since counts and bits publish nothing; barriers order the steps of a block.
 #pragma once
-#include "groups/gpu/tiles.cuh"
+#include "core/gpu/batch_tiles.cuh"
 #include "groups/number.cuh"
 
 namespace warphash {

@@ -12,8 +12,8 @@
 // Protocol. The host sums up the counts, takes as much memory as there are pairs, and launches the other two. They read
 // what earlier launches wrote, and write places of their own. Nothing is atomic.
 #pragma once
+#include "core/gpu/batch_tiles.cuh"
 #include "core/gpu/owners/owners.cuh"
-#include "groups/gpu/tiles.cuh"
 #include "joins/gpu/hits.cuh"
 #include "joins/lists.cuh"
 

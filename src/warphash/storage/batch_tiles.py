@@ -1,12 +1,12 @@
-"""Launches of kernels that go through a batch in tiles on a GPU, a block each (``kernels/groups/gpu/tiles.cuh``)."""
+"""Launches of kernels that go through a batch in tiles on a GPU (``kernels/core/gpu/batch_tiles.cuh``)."""
 
 from __future__ import annotations
 
 import ctypes
 from typing import Any
 
-from ...runtime.abi import Launch
-from ...runtime.engine import Engine, KernelSpec
+from ..runtime.abi import Launch
+from ..runtime.engine import Engine, KernelSpec
 
 __all__ = ["over_tiles"]
 
