@@ -116,7 +116,7 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (
         ("bench", "--ops", "--op", "joyn", "--device", "cpu"),
         "--op must be one of unique, unique_inverse, unique_inverse_counts, factorize, value_counts, unique_strings, "
-        "unique_pairs, isin, multimap_build, multimap_find_all, got 'joyn'",
+        "unique_pairs, isin, multimap_build, multimap_find_all, join, join_repeated, group_sum, group_four, got 'joyn'",
     ),
     (("bench", "--ops", "--design", "slab", "--device", "cpu"), "leave --design out"),
     (("bench", "--ops", "--load", "0.8", "--device", "cpu"), "leave --load out"),
