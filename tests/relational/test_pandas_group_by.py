@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import warphash
-from support.peers import classes_of, expect_failure, not_applicable
+from support.peers import classes_of, expect_failure, lacking, modules_of, not_applicable
 
-pd = pytest.importorskip("pandas")
+pd = pytest.importorskip("pandas", minversion="3.1", reason="the list is that of pandas 3.1")
 lib = pytest.importorskip("pandas._libs.lib")
 libgroupby = pytest.importorskip("pandas._libs.groupby")
 grouper = pytest.importorskip("pandas.core.groupby.grouper")
@@ -28,9 +28,9 @@ generic = pytest.importorskip("pandas.core.groupby.generic")
 cache_readonly = pytest.importorskip("pandas.util._decorators").cache_readonly
 fixtures = pytest.importorskip("pandas.conftest")
 their_fixtures = pytest.importorskip("pandas.tests.groupby.conftest")
-MODULES = {
-    prefix: pytest.importorskip(f"pandas.tests.groupby.{name}")
-    for prefix, name in {
+MODULES = modules_of(
+    "pandas.tests.groupby",
+    {
         "Reductions": "test_reductions",
         "GroupBy": "test_groupby",
         "Dropna": "test_groupby_dropna",
@@ -45,13 +45,10 @@ MODULES = {
         "Grouping": "test_grouping",
         "NumericOnly": "test_numeric_only",
         "Indexed": "test_index_as_string",
-    }.items()
-}
+    },
+)
 """pandas' modules with tests of group-by, by the first part of the names that their classes have here."""
 LISTED = not_applicable("group-by of pandas")
-
-if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
-    pytest.skip("the list is that of pandas 3.1", allow_module_level=True)
 
 NAT = np.iinfo(np.int64).min
 OPERATIONS = {
@@ -316,9 +313,7 @@ def is_ours(name: str, test: Any) -> bool:
     return not name.startswith(("test_group_ohlc", "test_cython_group_transform"))
 
 
-CLASSES = {
-    name: made for prefix, module in MODULES.items() for name, made in classes_of(prefix, module, is_ours).items()
-}
+CLASSES = classes_of(MODULES, is_ours)
 globals().update(CLASSES)
 
 
@@ -337,6 +332,4 @@ def test_groups_and_answers_come_from_ours(keys: Any, is_monotonic: bool) -> Non
 
 
 def test_every_test_that_is_listed_is_there() -> None:
-    for name in LISTED:
-        of_class, _, test = name.partition("[")[0].partition(".")
-        assert hasattr(CLASSES[of_class], test), name
+    assert lacking(LISTED, CLASSES) == []

@@ -11,14 +11,11 @@ import numpy as np
 import pytest
 
 import warphash
-from support.peers import classes_of, expect_failure, not_applicable
+from support.peers import classes_of, expect_failure, lacking, modules_of, not_applicable
 
-pd = pytest.importorskip("pandas")
+pd = pytest.importorskip("pandas", minversion="3.1", reason="the list is that of pandas 3.1")
 fixtures = pytest.importorskip("pandas.conftest")
 LISTED = not_applicable("get_indexer of pandas")
-
-if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
-    pytest.skip("the list is that of pandas 3.1", allow_module_level=True)
 
 FILL_METHODS = ("pad", "ffill", "backfill", "bfill", "nearest")
 
@@ -74,18 +71,21 @@ def np_nat_fixture(request: pytest.FixtureRequest) -> Any:
 
 np_nat_fixture2 = np_nat_fixture
 
-MODULES = {
-    "": "test_indexing",
-    "Base": "base_class.test_indexing",
-    "Categorical": "categorical.test_indexing",
-    "Datetimelike": "datetimelike_.test_indexing",
-    "Datetimes": "datetimes.test_indexing",
-    "Numeric": "numeric.test_indexing",
-    "Object": "object.test_indexing",
-    "Ranges": "ranges.test_indexing",
-    "String": "string.test_indexing",
-    "Timedeltas": "timedeltas.test_indexing",
-}
+MODULES = modules_of(
+    "pandas.tests.indexes",
+    {
+        "": "test_indexing",
+        "Base": "base_class.test_indexing",
+        "Categorical": "categorical.test_indexing",
+        "Datetimelike": "datetimelike_.test_indexing",
+        "Datetimes": "datetimes.test_indexing",
+        "Numeric": "numeric.test_indexing",
+        "Object": "object.test_indexing",
+        "Ranges": "ranges.test_indexing",
+        "String": "string.test_indexing",
+        "Timedeltas": "timedeltas.test_indexing",
+    },
+)
 """pandas' modules with tests of these verbs, by the name that their classes have here."""
 
 
@@ -94,15 +94,9 @@ def is_ours(name: str, test: Any) -> bool:
     return any("get_indexer" in said for said in (name, *test.__code__.co_names))
 
 
-CLASSES = {
-    name: made
-    for prefix, module in MODULES.items()
-    for name, made in classes_of(prefix, pytest.importorskip(f"pandas.tests.indexes.{module}"), is_ours).items()
-}
+CLASSES = classes_of(MODULES, is_ours)
 globals().update(CLASSES)
 
 
 def test_every_test_that_is_listed_is_there() -> None:
-    for name in LISTED:
-        of_class, _, test = name.partition("[")[0].partition(".")
-        assert hasattr(CLASSES[of_class], test), name
+    assert lacking(LISTED, CLASSES) == []

@@ -15,25 +15,22 @@ import numpy as np
 import pytest
 
 import warphash
-from support.peers import classes_of, expect_failure, not_applicable
+from support.peers import classes_of, expect_failure, lacking, modules_of, not_applicable
 
-pd = pytest.importorskip("pandas")
+pd = pytest.importorskip("pandas", minversion="3.1", reason="the list is that of pandas 3.1")
 merging = pytest.importorskip("pandas.core.reshape.merge")
 fixtures = pytest.importorskip("pandas.conftest")
-MODULES = {
-    prefix: pytest.importorskip(f"pandas.tests.reshape.merge.{name}")
-    for prefix, name in {
+MODULES = modules_of(
+    "pandas.tests.reshape.merge",
+    {
         "Merge": "test_merge",
         "Join": "test_join",
         "Multi": "test_multi",
         "Antijoin": "test_merge_antijoin",
-    }.items()
-}
+    },
+)
 """pandas' modules with tests of merges, by the first part of the names that their classes have here."""
 LISTED = not_applicable("merge of pandas")
-
-if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
-    pytest.skip("the list is that of pandas 3.1", allow_module_level=True)
 
 ranks_of = merging._factorize_keys
 """pandas' ranks of the keys of two columns."""
@@ -116,14 +113,12 @@ def sort(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
-CLASSES = {name: made for prefix, module in MODULES.items() for name, made in classes_of(prefix, module).items()}
+CLASSES = classes_of(MODULES)
 globals().update(CLASSES)
 
 
 def test_every_test_that_is_listed_is_there() -> None:
-    for name in LISTED:
-        of_class, _, test = name.partition("[")[0].partition(".")
-        assert hasattr(CLASSES[of_class], test), name
+    assert lacking(LISTED, CLASSES) == []
 
 
 @pytest.mark.parametrize("how", ["inner", "left", "right", "outer"])

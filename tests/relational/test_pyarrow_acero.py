@@ -15,21 +15,15 @@ import numpy as np
 import pytest
 
 import warphash
-from support.peers import classes_of, expect_failure, not_applicable
+from support.peers import classes_of, expect_failure, lacking, modules_of, not_applicable
 
-pa = pytest.importorskip("pyarrow")
+pa = pytest.importorskip("pyarrow", minversion="26", reason="the list is that of pyarrow 26")
 pc = pytest.importorskip("pyarrow.compute")
 acero = pytest.importorskip("pyarrow.acero")
 acero_declaration = acero.Declaration
-MODULES = {
-    prefix: pytest.importorskip(f"pyarrow.tests.{name}")
-    for prefix, name in {"Acero": "test_acero", "Plan": "test_exec_plan", "Table": "test_table"}.items()
-}
+MODULES = modules_of("pyarrow.tests", {"Acero": "test_acero", "Plan": "test_exec_plan", "Table": "test_table"})
 """pyarrow's modules with tests of both, by the first part of the names that their classes have here."""
 LISTED = not_applicable("pyarrow")
-
-if int(pa.__version__.partition(".")[0]) < 26:
-    pytest.skip("the list is that of pyarrow 26", allow_module_level=True)
 
 HOWS = {
     "inner": "inner",
@@ -189,9 +183,7 @@ def is_ours(name: str, test: Any) -> bool:
     return ("join" in name and "asof" not in name) or "group_by" in name or "aggregate_hash" in name
 
 
-CLASSES = {
-    name: made for prefix, module in MODULES.items() for name, made in classes_of(prefix, module, is_ours).items()
-}
+CLASSES = classes_of(MODULES, is_ours)
 globals().update(CLASSES)
 
 
@@ -214,6 +206,4 @@ def test_a_group_by_takes_its_answers_from_ours() -> None:
 
 
 def test_every_test_that_is_listed_is_there() -> None:
-    for name in LISTED:
-        of_class, _, test = name.partition("[")[0].partition(".")
-        assert hasattr(CLASSES[of_class], test), name
+    assert lacking(LISTED, CLASSES) == []

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-__all__ = ["classes_of", "expect_failure", "not_applicable"]
+__all__ = ["classes_of", "expect_failure", "lacking", "modules_of", "not_applicable"]
 
 _PAGE = Path(__file__).parents[2] / "docs" / "relational-peers.md"
 _ROW = re.compile(r"^\| `(Test\w+\.test_[^`]+)` \| (.+) \|$", re.MULTILINE)
@@ -40,20 +40,41 @@ def _is_like(name: str, pattern: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
 
 
-def classes_of(
-    prefix: str, module: ModuleType, is_wanted: Callable[[str, Any], bool] = lambda name, test: True
-) -> dict[str, type]:
-    """Classes with the tests of a module, by their names here.
+def lacking(listed: dict[str, str], classes: Mapping[str, Any]) -> list[str]:
+    """Those of the listed tests that no class has."""
+    tests = {name: name.partition("[")[0].partition(".") for name in listed}
+    return [name for name, (of_class, _, test) in tests.items() if not hasattr(classes[of_class], test)]
 
-    Tests without a class become those of one whose name ends in ``Functions``. Each class has the module's fixtures, as
-    two modules may have fixtures of one name.
+
+def modules_of(package: str, names: Mapping[str, str]) -> dict[str, ModuleType]:
+    """Modules with tests, by the first part of the names that their classes have here. Skips if there is none."""
+    return {prefix: pytest.importorskip(f"{package}.{name}") for prefix, name in names.items()}
+
+
+def classes_of(
+    modules: Mapping[str, ModuleType], is_wanted: Callable[[str, Any], bool] = lambda name, test: True
+) -> dict[str, type]:
+    """Classes with the tests of some modules, by their names here.
 
     Parameters
     ----------
-    prefix
-        The first part of each class's name, after ``Test``.
+    modules
+        As of `modules_of`.
     is_wanted
         Whether to take a test, by its name and its function.
+    """
+    return {
+        name: made
+        for prefix, module in modules.items()
+        for name, made in _classes_of_module(prefix, module, is_wanted).items()
+    }
+
+
+def _classes_of_module(prefix: str, module: ModuleType, is_wanted: Callable[[str, Any], bool]) -> dict[str, type]:
+    """As `classes_of`, of one module.
+
+    Tests without a class become those of one whose name ends in ``Functions``. Each class has the module's fixtures, as
+    two modules may have fixtures of one name. ``prefix`` is the first part of each class's name, after ``Test``.
     """
     groups = {name: vars(held) for name, held in vars(module).items() if name.startswith("Test")}
     groups["TestFunctions"] = {
