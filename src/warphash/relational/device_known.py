@@ -43,7 +43,8 @@ class DeviceKnown:
         nan: Missing = "one",
         places: DevicePlaces | None = None,
     ) -> None:
-        self._dtype, self._device, self._code_type = elements.dtype, elements.device, dtype or INT64
+        self._dtype, self._device = elements.dtype, elements.device
+        self._code_type = INT64 if dtype is None else dtype
         self._drops_nan = nan == "dropped" and elements.dtype.kind == "f"
         self._places = places
         if places is None and dtype is not None:

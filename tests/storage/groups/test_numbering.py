@@ -224,7 +224,7 @@ def test_distinct_words_are_estimated_if_cells_for_all_leave_the_cache(
     estimated, estimate = list[int](), first_elements.estimate_distinct
     monkeypatch.setattr(first_elements, "estimate_distinct", lambda *args: (estimated.append(1), estimate(*args))[1])
     n = 10_000
-    monkeypatch.setattr(engine_for(device), "window_bytes", WORD_CELLS[8].cells.nbytes(n) - sketched)
+    monkeypatch.setattr(engine_for(device), "window_bytes", WORD_CELLS[8].nbytes(n) - sketched)
     check(device, rows_of(keys_like("few", n), 8))
     assert len(estimated) == sketched
 

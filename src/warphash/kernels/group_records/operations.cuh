@@ -1,14 +1,14 @@
 // The words that groups keep of values, on any engine.
 //
-// A word is 64 bits: an integer modulo 2^64, a float64, or a rank. Minima and maxima are kept as ranks: signed integers in
-// whose order the values lie. So -0.0 lies below 0.0, and NaN has the rank that wins: the least of all for a minimum, the
-// greatest of all for a maximum. Ranks, integers and counts do not depend on the order of elements. Sums and products
-// of floating-point numbers do (group_records/cpu/records.cuh and group_records/gpu/accumulate.cuh say in which order they
-// are made).
+// A word is 64 bits: an integer modulo 2^64, a float64, or a rank. Minima and maxima are kept as ranks: signed integers
+// in whose order the values lie. So -0.0 lies below 0.0, and NaN has the rank that wins: the least of all for a
+// minimum, the greatest of all for a maximum. Ranks, integers and counts do not depend on the order of elements. Sums
+// and products of floating-point numbers do (group_records/cpu/records.cuh and group_records/gpu/accumulate.cuh say in
+// which order they are made).
 //
-// An operation says which word no value has (kIdentity), which word a value has, and which word two have together. A GPU
-// is told whether an atomic addition of integers or of float64 combines words (kAdds, kAddsFloats). kCentered: the
-// word of a value depends on the center of its group, too.
+// An operation says which word no value has (kIdentity), which word a value has, and which word two have together.
+// kAtomic: what combines a word in the memory of a GPU. kCentered: the word of a value depends on the center of its
+// group, too.
 #pragma once
 #include "core/bulk.cuh"
 #include "core/value.cuh"
@@ -23,10 +23,13 @@ using f64 = double;
 
 constexpr u64 kSignBit = 1ull << 63;
 
+enum class Atomic { kSwap, kAdd, kAddFloat, kMinimum, kMaximum };  // kSwap: a compare-and-swap in a loop
+
 // ---- operations: the word of no value, the word of a value, and the word of two
 struct SumOperation {
   static constexpr u64 kIdentity = 0;
-  static constexpr bool kAdds = true, kAddsFloats = false, kCentered = false;
+  static constexpr Atomic kAtomic = Atomic::kAdd;
+  static constexpr bool kCentered = false;
   template <class T>
   WARPHASH_FN static u64 word(T x, f64) {
     return static_cast<u64>(x);
@@ -35,7 +38,8 @@ struct SumOperation {
 };
 struct FloatSumOperation {
   static constexpr u64 kIdentity = 0;
-  static constexpr bool kAdds = false, kAddsFloats = true, kCentered = false;
+  static constexpr Atomic kAtomic = Atomic::kAddFloat;
+  static constexpr bool kCentered = false;
   template <class T>
   WARPHASH_FN static u64 word(T x, f64) {
     return bits_as<u64>(static_cast<f64>(x));
@@ -44,11 +48,11 @@ struct FloatSumOperation {
 };
 struct ProductOperation : SumOperation {
   static constexpr u64 kIdentity = 1;
-  static constexpr bool kAdds = false;
+  static constexpr Atomic kAtomic = Atomic::kSwap;
   WARPHASH_FN static u64 combined(u64 a, u64 b) { return a * b; }
 };
 struct FloatProductOperation : FloatSumOperation {
-  static constexpr bool kAddsFloats = false;
+  static constexpr Atomic kAtomic = Atomic::kSwap;
   static constexpr u64 kIdentity = __builtin_bit_cast(u64, 1.0);
   WARPHASH_FN static u64 combined(u64 a, u64 b) { return bits_as<u64>(bits_as<f64>(a) * bits_as<f64>(b)); }
 };
@@ -97,7 +101,8 @@ WARPHASH_FN u64 chosen(bool condition, u64 a, u64 b) { return b ^ ((a ^ b) & (0 
 
 struct MinOperation {
   static constexpr u64 kIdentity = ~kSignBit;
-  static constexpr bool kAdds = false, kAddsFloats = false, kCentered = false;
+  static constexpr Atomic kAtomic = Atomic::kMinimum;
+  static constexpr bool kCentered = false;
   template <class T>
   WARPHASH_FN static u64 word(T x, f64) {
     return rank_of<T, kSignBit>(x);
@@ -106,7 +111,8 @@ struct MinOperation {
 };
 struct MaxOperation {
   static constexpr u64 kIdentity = kSignBit;
-  static constexpr bool kAdds = false, kAddsFloats = false, kCentered = false;
+  static constexpr Atomic kAtomic = Atomic::kMaximum;
+  static constexpr bool kCentered = false;
   template <class T>
   WARPHASH_FN static u64 word(T x, f64) {
     return rank_of<T, ~kSignBit>(x);
@@ -190,7 +196,6 @@ struct Finish {
     is_turned = type == kFloat32Value || type == kFloat64Value;
     flipped = type == kUint64Value ? kSignBit : 0;
   }
-  WARPHASH_FN bool changes() const { return is_turned || flipped; }
   WARPHASH_FN u64 operator()(u64 word) const { return is_turned ? turned(word) : word ^ flipped; }
 };
 

@@ -1,4 +1,6 @@
 // Atomic minima and maxima of signed words, relaxed, on a GPU and on the emulated one.
+//
+// Why a header of its own. The words of the platform are a part of every program, and only one program needs these.
 #pragma once
 #include "platform/types.cuh"
 

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...runtime.abi import FirstsTable, WordCells
-from ...runtime.engine import Buffer, Engine, KernelSpec
-from ...runtime.source import GROUPS
+from ...runtime.engine import Buffer, Engine
 from ..new_memory import filled
 
 __all__ = [
@@ -19,7 +18,6 @@ __all__ = [
     "WORD_CELL_BYTES",
     "Cells",
     "Kind",
-    "NumberingKind",
     "row_cells_for",
     "word_cells_for",
 ]
@@ -64,37 +62,22 @@ class Kind(NamedTuple):
 
     Attributes
     ----------
-    program, claim, mark
+    claim, mark, rank
         Kernels.
     nbytes
         Bytes of cells for so many keys.
     make
         Makes vacant cells for so many keys, under a salt.
-    """
-
-    program: KernelSpec
-    claim: str
-    mark: str
-    nbytes: Callable[[int], int]
-    make: Callable[[Engine, int, int, Any], Cells]
-
-
-class NumberingKind(NamedTuple):
-    """Cells whose keys are numbered.
-
-    Attributes
-    ----------
-    cells
-        What they are.
-    rank
-        Kernel of the same program.
     ranked
         Where ``rank`` writes the number of each cell, for ``spread``; and the memory, which must live as long. To be
         called before ``rank``.
     """
 
-    cells: Kind
+    claim: str
+    mark: str
     rank: str
+    nbytes: Callable[[int], int]
+    make: Callable[[Engine, int, int, Any], Cells]
     ranked: Callable[[Engine, Cells, Any], tuple[FirstsTable, Buffer]]
 
 
@@ -132,23 +115,23 @@ def _beside_the_cells(engine: Engine, cells: Cells, stream: Any) -> tuple[Firsts
     return FirstsTable(cells=numbers.ptr), numbers
 
 
-ROW_CELLS = NumberingKind(
-    Kind(GROUPS, "claim", "mark_firsts", lambda keys: _ROW_CELL_BYTES * row_cells_for(keys), _make_row_cells),
+ROW_CELLS = Kind(
+    "claim",
+    "mark_firsts",
     "rank_firsts",
+    lambda keys: _ROW_CELL_BYTES * row_cells_for(keys),
+    _make_row_cells,
     _in_the_cells,
 )
 """Cells for rows of any width."""
 
 WORD_CELLS = {
-    width: NumberingKind(
-        Kind(
-            GROUPS,
-            f"claim_words{width}",
-            "mark_words",
-            lambda keys: WORD_CELL_BYTES * word_cells_for(keys),
-            _make_word_cells,
-        ),
+    width: Kind(
+        f"claim_words{width}",
+        "mark_words",
         "rank_words",
+        lambda keys: WORD_CELL_BYTES * word_cells_for(keys),
+        _make_word_cells,
         _beside_the_cells,
     )
     for width in (4, 8)

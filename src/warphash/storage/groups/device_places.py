@@ -59,7 +59,7 @@ class DevicePlaces:
             return
         batch = NumberBatch(n=n, keys=words, key_bytes=width)
         widened = widen(engine, batch, stream)
-        kind, salt = WORD_CELLS[batch.key_bytes].cells, random.getrandbits(64)
+        kind, salt = WORD_CELLS[batch.key_bytes], random.getrandbits(64)
         keys = expected_keys(engine, batch, kind, stream)
         if if_unique and keys < _LEAST_UNIQUE_SHARE * n:
             self.is_unique = False

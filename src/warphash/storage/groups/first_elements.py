@@ -46,7 +46,7 @@ def claimed(engine: Engine, batch: NumberBatch, kind: Kind, keys: int, salt: int
     while True:
         cells = kind.make(engine, keys, salt, stream)
         batch.report = report.reset(stream)
-        over_tiles(engine, kind.program, kind.claim, cells.table, batch, n, stream)
+        over_tiles(engine, GROUPS, kind.claim, cells.table, batch, n, stream)
         said = report.read(stream)
         if not said.unplaced:
             return cells, said.changed
@@ -62,7 +62,7 @@ def listed(engine: Engine, batch: NumberBatch, kind: Kind, cells: Cells, n: int,
     words = -(-n // 32)
     bits = filled(engine, 4 * words, stream)
     batch.bits = bits.ptr
-    over_tiles(engine, kind.program, kind.mark, cells.table, batch, cells.size, stream)
+    over_tiles(engine, GROUPS, kind.mark, cells.table, batch, cells.size, stream)
     starts, size = starts_of_bits(engine, bits, words, stream)
     batch.starts = starts.ptr
     over_tiles(engine, GROUPS, "list_firsts", FirstsTable(), batch, words, stream)

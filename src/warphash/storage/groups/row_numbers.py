@@ -25,19 +25,19 @@ def number(engine: Engine, batch: NumberBatch, stream: Any) -> int:
     if engine.lanes > 1 and batch.key_bytes <= LONGEST_WORD:
         widened = widen(engine, batch, stream)
         kind = WORD_CELLS[batch.key_bytes]
-    keys = expected_keys(engine, batch, kind.cells, stream)
+    keys = expected_keys(engine, batch, kind, stream)
     salt = random.getrandbits(64)
-    way_back = None if kind is ROW_CELLS else moved(engine, batch, salt, kind.cells.nbytes(keys), stream)
+    way_back = None if kind is ROW_CELLS else moved(engine, batch, salt, kind.nbytes(keys), stream)
     places = engine.allocate(4 * n, stream) if batch.numbers or batch.counts else None
     batch.places = 0 if places is None else places.ptr
 
-    cells, distinct = claimed(engine, batch, kind.cells, keys, salt, stream)
+    cells, distinct = claimed(engine, batch, kind, keys, salt, stream)
     del widened  # behind the last launch that reads keys
     launch = partial(over_tiles, engine, GROUPS)
     if distinct == n:
         launch("number_all", FirstsTable(), batch, n, stream)
         return n
-    firsts = listed(engine, batch, kind.cells, cells, n, stream)
+    firsts = listed(engine, batch, kind, cells, n, stream)
     if places is None:
         return firsts.size
     ranked, held = kind.ranked(engine, cells, stream)

@@ -38,20 +38,18 @@ class DeviceHits:
     """
 
     def __init__(self, engine: Engine, words: int, of: str, n: int, stream: Any) -> None:
-        self._engine, self._of, self._stream = engine, of, stream
-        segments, self._lanes = -(-n // SEGMENT), -(-n // SEGMENT) * _LANES
+        self._program, self._of, self._stream = engine.program(JOINS), of, stream
+        segments = -(-n // SEGMENT)
+        self._lanes = segments * _LANES
         self._sums = engine.allocate(max(1, 8 * segments), stream)
-        self._batch = PairBatch(codes=words, sums=self._sums.ptr)
+        self._batch = PairBatch(n=n, codes=words, sums=self._sums.ptr)
         self.total = 0
         if n:
-            self._launch(f"count_{of}", n)
+            self._launch(f"count_{of}")
             self.total = words_to_starts(engine, self._sums, segments, stream)
-        self._n = n
 
-    def _launch(self, entry: str, n: int) -> None:
-        program = self._engine.program(JOINS)
-        self._batch.n = n
-        program.run(entry, RowLists(), self._batch, self._lanes, self._stream)
+    def _launch(self, entry: str) -> None:
+        self._program.run(entry, RowLists(), self._batch, self._lanes, self._stream)
 
     def write(self, elements: int, codes: int, out_bytes: int) -> None:
         """Write the elements of the hits, ascending, and their codes, to integers of 4 or 8 bytes. Does not wait.
@@ -63,4 +61,4 @@ class DeviceHits:
         """
         self._batch.out_left, self._batch.out_right = elements, codes
         if self.total:
-            self._launch(f"emit_{self._of}{out_bytes}", self._n)
+            self._launch(f"emit_{self._of}{out_bytes}")

@@ -33,9 +33,7 @@
 // by their operation.
 #pragma once
 #include "core/gpu/batch_tiles.cuh"
-#include "core/straight.cuh"
 #include "group_records/gpu/records.cuh"
-#include "group_records/operations.cuh"
 #include "platform/extremes.cuh"
 
 namespace warphash {
@@ -63,34 +61,25 @@ WARPHASH_FN void swap_in(u64* at, u64 seen, u64 word) {
 }
 template <class Operation>
 WARPHASH_FN void combine_in_block(u64* at, u64 word) {
-  if constexpr (Operation::kAdds)
+  if constexpr (Operation::kAtomic == Atomic::kAdd)
     atomic_add(at, word);
-  else if constexpr (Operation::kAddsFloats)
+  else if constexpr (Operation::kAtomic == Atomic::kAddFloat)
     atomic_add_float(at, word);
   else
     swap_in<Operation>(at, *const_cast<const volatile u64*>(at), word);
 }
 
-template <class Operation>
-constexpr bool kIsMinimum = false;
-template <>
-constexpr bool kIsMinimum<MinOperation> = true;
-template <class Operation>
-constexpr bool kIsMaximum = false;
-template <>
-constexpr bool kIsMaximum<MaxOperation> = true;
-
 // As combine_in_block(), for global memory.
 template <class Operation>
 WARPHASH_FN void combine_in_memory(u64* at, u64 word) {
   at = in_global(at);
-  if constexpr (Operation::kAdds)
+  if constexpr (Operation::kAtomic == Atomic::kAdd)
     atomic_add(at, word);
-  else if constexpr (Operation::kAddsFloats)
+  else if constexpr (Operation::kAtomic == Atomic::kAddFloat)
     atomic_add_float(at, word);
-  else if constexpr (kIsMinimum<Operation>)
+  else if constexpr (Operation::kAtomic == Atomic::kMinimum)
     atomic_min(reinterpret_cast<i64*>(at), static_cast<i64>(word));
-  else if constexpr (kIsMaximum<Operation>)
+  else if constexpr (Operation::kAtomic == Atomic::kMaximum)
     atomic_max(reinterpret_cast<i64*>(at), static_cast<i64>(word));
   else
     swap_in<Operation>(at, load_relaxed(at), word);

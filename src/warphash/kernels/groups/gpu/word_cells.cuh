@@ -48,7 +48,6 @@ struct alignas(16) WordCell {
 };
 
 constexpr u64 kVacantKey = ~0ull;
-
 constexpr u32 kCellsOfLine = 4;
 
 struct InWordCells {

@@ -13,7 +13,6 @@
 // Why. Counts of single elements would be four bytes more to write and to read for each, and their sums eight.
 #pragma once
 #include "core/gpu/schedule.cuh"
-#include "core/straight.cuh"
 #include "joins/abi.cuh"
 #include "joins/gpu/abi.cuh"
 

@@ -14,6 +14,7 @@
 #pragma once
 #include "core/gpu/batch_tiles.cuh"
 #include "core/gpu/owners/owners.cuh"
+#include "core/straight.cuh"
 #include "joins/gpu/hits.cuh"
 #include "joins/lists.cuh"
 
