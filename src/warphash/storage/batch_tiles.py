@@ -32,8 +32,8 @@ _A_BLOCK_EACH = frozenset(
 """Kernels whose blocks have a tile each."""
 
 _LANES_OF_BLOCK = {"spread": _BLOCK_THREADS, "accumulate": 2 * _BLOCK_THREADS}
-"""Kernels whose blocks have memory of their own, and so go through several tiles. A GPU has a block of them for so many
-of its lanes: as many blocks as run at once."""
+"""Kernels whose blocks have memory of their own, and so go through several tiles. A GPU has one block for so many of
+its lanes: then all blocks run at once."""
 
 
 def over_tiles(

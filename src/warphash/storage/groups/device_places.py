@@ -25,7 +25,7 @@ _FIRST_AT, _NO_ELEMENT = 8, 2**32 - 1
 """Of a cell: where its element is, and what is there in a vacant one."""
 
 _LEAST_UNIQUE_SHARE = 0.9
-"""Of different words, as estimated, if none repeats: the estimate has a standard error of 1 percent."""
+"""If a smaller share of the words differ by the estimate, some words repeat: its standard error is 1 percent."""
 
 
 class DevicePlaces:
@@ -38,7 +38,7 @@ class DevicePlaces:
     words, width, n
         Address of ``n`` packed words of ``width`` bytes, at most 2**31.
     if_unique
-        Give up, and have no word, where it is plain that words repeat.
+        If the estimate shows that words repeat, keep no word.
 
     Attributes
     ----------

@@ -57,8 +57,10 @@ def claimed(engine: Engine, batch: NumberBatch, kind: Kind, keys: int, salt: int
 
 
 def listed(engine: Engine, batch: NumberBatch, kind: Kind, cells: Cells, n: int, stream: Any) -> FirstElements:
-    """Write the first elements of ``n`` to `NumberBatch.firsts`, ascending. Waits. ``bits`` and ``starts`` tell then
-    the number of the key that first appears in an element."""
+    """Write the first elements of ``n`` to `NumberBatch.firsts`, ascending. Waits.
+
+    Then `NumberBatch.bits` and ``starts`` tell the number of the key that first appears in an element.
+    """
     words = -(-n // 32)
     bits = filled(engine, 4 * words, stream)
     batch.bits = bits.ptr
