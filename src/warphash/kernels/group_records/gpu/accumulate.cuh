@@ -3,8 +3,8 @@
 //   accumulate  each element -> the record of its group, by its number
 //
 // Layout. group_records/gpu/records.cuh has that of a record. A block has kOwnWords words of its own, for the groups
-// with the least numbers. If there are few groups, each word is there several times, and neighbouring lanes have
-// neighbouring copies:
+// with the least numbers. The first of these, the crowds, have a copy of each word for each lane of a warp. The others
+// have as many copies as there is room for, at least one. Neighbouring lanes have neighbouring copies:
 //
 //   own   [ copy 0 | copy 1 | … of group 0 ]  [ … of group 1 ]  …     of accumulator 0, then of accumulator 1, …
 //
@@ -27,6 +27,9 @@
 // Why own words. All elements of a group combine with one word, and in memory such atomics are a queue
 // (groups/gpu/rounds.cuh has the figures, and says why groups with the least numbers are those that may be frequent).
 // Why copies: of few groups, the lanes of a warp would queue up for the words of the block, too.
+//
+// Why crowds. So would lanes of a key that has a large share of the elements, although there are many groups. A key in
+// half of 100 M elements, beside 1 M others: the pass took 6.8 ms, and 1.1 of the others alone (H200).
 //
 // Why two dispatches. The type and the operation of an accumulator are the same for all lanes, so a branch costs
 // little. But the code of each pair of them would be large: values are widened to 64 bits by their type, and combined
@@ -89,34 +92,45 @@ WARPHASH_FN void combine_in_memory(u64* at, u64 word) {
 
 // The words that a block keeps in memory of its own.
 class OwnWords {
+  static constexpr u32 kMostCrowds = 32;
   u64* const memory_;
-  const u32 groups_, copies_;
+  const u32 room_;  // words for each accumulator
+  const u32 crowds_, groups_, copies_;
 
-  WARPHASH_FN static u32 groups_of(const RecordBatch& b) {
-    const u64 most = b.width ? kOwnWords / b.width : 0;
-    return static_cast<u32>(b.expected < most ? b.expected : most);
+  WARPHASH_FN static u32 least(u64 a, u64 b) { return static_cast<u32>(a < b ? a : b); }
+  // Crowds take at most half of the room.
+  WARPHASH_FN static u32 crowds_of(u64 groups, u32 room) {
+    return least(groups, least(kMostCrowds, room / 2 / kWarpLanes));
   }
-  WARPHASH_FN static u32 copies_of(const RecordBatch& b, u32 groups) {
-    const u64 words = groups * b.width;
-    const u64 most = words ? kOwnWords / words : 1;
-    return static_cast<u32>(most < kWarpLanes ? most : kWarpLanes);
+  WARPHASH_FN static u32 copies_of(u32 others, u32 room) {
+    const u32 most = others ? room / others : 1;
+    return least(most, kWarpLanes);
   }
-  WARPHASH_FN u64* words_of(u64 accumulator) const { return memory_ + accumulator * groups_ * copies_; }
+  WARPHASH_FN u32 words_of_crowds() const { return crowds_ * kWarpLanes; }
+  WARPHASH_FN u32 copies(u32 group) const { return group < crowds_ ? kWarpLanes : copies_; }
+  WARPHASH_FN u32 first_word(u32 group) const {
+    return group < crowds_ ? group * kWarpLanes : words_of_crowds() + (group - crowds_) * copies_;
+  }
+  WARPHASH_FN u64* words_of(u64 accumulator) const { return memory_ + accumulator * room_; }
 
  public:
   static constexpr u32 kOwnWords = 6 << 10;
 
   WARPHASH_FN OwnWords(void* memory, const RecordBatch& b)
-      : memory_(static_cast<u64*>(memory)), groups_(groups_of(b)), copies_(copies_of(b, groups_)) {}
+      : memory_(static_cast<u64*>(memory)),
+        room_(b.width ? static_cast<u32>(kOwnWords / b.width) : 0),
+        crowds_(crowds_of(b.expected, room_)),
+        groups_(least(b.expected, room_ - crowds_ * kWarpLanes + crowds_)),
+        copies_(copies_of(groups_ - crowds_, room_ - crowds_ * kWarpLanes)) {}
 
   WARPHASH_FN bool has(u32 group) const { return group < groups_; }
   WARPHASH_FN u64* at(u64 accumulator, u32 group) const {
-    return words_of(accumulator) + group * copies_ + lane() % copies_;
+    return words_of(accumulator) + first_word(group) + lane() % copies(group);
   }
   WARPHASH_FN void begin(const RecordBatch& b) const {
     for (u64 accumulator = 0; accumulator < b.width; ++accumulator) {
       const u64 identity = identity_of(accumulator_of(b, accumulator));
-      for (u32 k = thread_in_block(); k < groups_ * copies_; k += kRoundThreads) words_of(accumulator)[k] = identity;
+      for (u32 k = thread_in_block(); k < first_word(groups_); k += kRoundThreads) words_of(accumulator)[k] = identity;
     }
   }
   // Combines the words with the records.
@@ -137,7 +151,7 @@ class OwnWords {
     WARPHASH_FN void operator()() const {
       for (u32 group = thread_in_block(); group < own.groups_; group += kRoundThreads) {
         u64 word = Operation::kIdentity;
-        for (u32 k = 0; k < own.copies_; ++k) word = Operation::combined(word, words[group * own.copies_ + k]);
+        for (u32 k = 0; k < own.copies(group); ++k) word = Operation::combined(word, words[own.first_word(group) + k]);
         if (word != Operation::kIdentity) records::combine_in_memory<Operation>(out + group * width, word);
       }
     }
