@@ -24,7 +24,7 @@ PLAIN_HEADERS = {
     "groups": "groups/cpu/entries.cuh",
     "group_records": "group_records/cpu/entries.cuh",
     "value_lists": "groups/cpu/list_entries.cuh",
-    "joins": "joins/cpu/pairs.cuh",
+    "joins": "joins/cpu/entries.cuh",
 }
 """Of the kernels that no design changes. Those of the laboratory are compiled when a benchmark asks for them
 (``runtime/cpu.py``)."""

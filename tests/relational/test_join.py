@@ -315,3 +315,37 @@ def test_rows_beside_single_columns(how: Any) -> None:
     for left, right in ((columns, columns[0]), (columns[0], columns), (columns, (*columns, columns[0]))):
         with pytest.raises(warphash.ShapeError, match="give both in one form"):
             warphash.join(left, right, how)
+
+
+# ---- few of the left keys are there: a filter comes before the probe
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64", "float32", "float64"])
+@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize("hits", [0, 0.05, 0.5])
+def test_few_hits_of_many_rows(dtype: str, twice: bool, hits: float) -> None:
+    random, n, count = np.random.default_rng(7), 300_000, 4_000
+    pool = random.permutation(1 << 20)[: 3 * count].astype(dtype) * 997  # too far apart for a place each
+    right, absent = pool[:count], pool[count:]
+    left = np.where(
+        random.random(n) < hits, right[random.integers(0, count, n)], absent[random.integers(0, 2 * count, n)]
+    )
+    right = np.repeat(right, 2) if twice else right
+    made = warphash.join(left, right)
+    rows = {key: np.flatnonzero(right == key).tolist() for key in set(left.tolist()) & set(right.tolist())}
+    expected = [(row, other) for row, key in enumerate(left.tolist()) for other in rows.get(key, ())]
+    assert list(zip(made.left.tolist(), made.right.tolist(), strict=True)) == expected
+    found = warphash.Index(right).join(left, index_dtype="int32")
+    assert found.left.dtype == np.int32
+    assert np.array_equal(found.left, made.left)
+    if not twice:
+        assert np.array_equal(warphash.Index(right).get_indexer(left) >= 0, np.isin(left, right))
+
+
+def test_few_hits_of_rows_with_nan_and_nulls() -> None:
+    random, n = np.random.default_rng(8), 200_000
+    left = random.integers(1 << 40, 1 << 50, n).astype(float)
+    right = np.array([*left[:100], np.nan, np.nan])
+    left[5] = np.nan
+    assert warphash.join(left, right).left.tolist() == [row for row in range(100) if row != 5]
+    made = warphash.join(left, right, nulls="equal")
+    assert made.left.tolist() == [*range(6), 5, *range(6, 100)]
+    assert made.right.tolist() == [*range(5), 100, 101, *range(6, 100)]

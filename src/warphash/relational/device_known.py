@@ -11,6 +11,7 @@ from ..table.maps import HashMap, HashSet
 from .device_elements import DeviceElements, on_device
 from .items import Missing
 from .numbered import INT64
+from .word_lookups import SomeCodes
 
 __all__ = ["DeviceKnown", "device_known_if_unique"]
 
@@ -69,6 +70,10 @@ class DeviceKnown:
         if lacking is not None:
             codes[lacking] = -1
         return codes
+
+    def some_codes_of(self, elements: object) -> SomeCodes:
+        """As `Known.some_codes_of`: of all elements, of which each reads one line of the cells."""
+        return SomeCodes(None, self.codes_of(elements))
 
     def contains(self, elements: object) -> Any:
         """As `Known.contains`."""

@@ -9,7 +9,7 @@ from ..errors import CorruptFile, DtypeError, ParameterError
 from . import index_file
 from .composites import check_alike, row_elements_of
 from .elements import Elements, KeptElements
-from .matches import How, JoinIndices, KeyRows, Order, checked_how
+from .matches import How, JoinIndices, KeyRows, Order, checked_how, exported
 from .numbered import index_type
 
 __all__ = ["Index"]
@@ -250,7 +250,8 @@ class Index:
         """
         checked_how(how, order)
         elements = self._sought(q)
-        return self._rows.joined(elements, how, order, index_type(index_dtype, max(len(elements), len(self))))
+        dtype = index_type(index_dtype, max(len(elements), len(self)))
+        return exported(elements, self._rows.joined(elements, how, order, dtype))
 
     def _sought(self, q: Any) -> Elements:
         """Some keys, in the form of those of the index."""

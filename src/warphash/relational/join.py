@@ -7,16 +7,16 @@ from typing import Any, Literal
 from ..errors import ParameterError
 from ..table.base import BaseTable
 from ..table.multimap import MultiMap
-from .composites import check_alike, row_elements_of
+from .composites import RowElements, check_alike, row_elements_of
 from .device_elements import DeviceElements
 from .elements import Elements
 from .items import Missing
-from .matches import How, JoinIndices, KeyRows, Order, checked_how, some_rows
+from .matches import How, JoinIndices, KeyRows, Order, checked_how, exported, some_rows
 from .membership import found_in
 from .numbered import Asked, index_type
 from .table_join import join_table
 
-__all__ = ["join"]
+__all__ = ["Validate", "join", "joined_rows"]
 
 Validate = Literal["1:1", "1:m", "m:1", "m:m"]
 
@@ -96,15 +96,26 @@ def join(
     >>> warphash.join(users, warphash.HashMap.from_arrays(np.array([20, 30]), np.array([7, 8])), "left")
     JoinIndices(left=array([0, 1, 2]), right=array([-1,  7,  8]))
     """
-    checked_how(how, order)
-    if nulls not in ("unequal", "equal"):
-        raise ParameterError(f"nulls must be 'unequal' or 'equal', got {nulls!r}")
-    if validate not in (None, "1:1", "1:m", "m:1", "m:m"):
-        raise ParameterError(f"validate must be '1:1', '1:m', 'm:1', 'm:m' or None, got {validate!r}")
     elements = row_elements_of(left)
     if isinstance(right, BaseTable):
-        return _joined_with_table(left, elements, right, how, nulls, validate, index_dtype)
-    others = row_elements_of(right)
+        _check(how, order, nulls, validate)
+        made = _joined_with_table(left, elements, right, how, nulls, validate, index_dtype)
+    else:
+        made = joined_rows(elements, row_elements_of(right), how, nulls, validate, order, index_dtype)
+    return exported(elements, made)
+
+
+def joined_rows(
+    elements: Elements,
+    others: Elements,
+    how: How,
+    nulls: str,
+    validate: Validate | None,
+    order: Order = "left",
+    index_dtype: Any = None,
+) -> JoinIndices:
+    """The rows of `join`, as of `KeyRows.joined`. Raises as `join`."""
+    _check(how, order, nulls, validate)
     check_alike(elements, others)
     if isinstance(elements, DeviceElements):
         elements.beside(others)
@@ -116,6 +127,15 @@ def join(
     if how in ("semi", "anti"):
         return some_rows(elements, found_in(elements, others, nan=rule, null=rule), how, dtype)
     return KeyRows(others, nan=rule, null=rule).joined(elements, how, order, dtype)
+
+
+def _check(how: How, order: Order, nulls: str, validate: str | None) -> None:
+    """Raise `ParameterError` unless there are such rules."""
+    checked_how(how, order)
+    if nulls not in ("unequal", "equal"):
+        raise ParameterError(f"nulls must be 'unequal' or 'equal', got {nulls!r}")
+    if validate not in (None, "1:1", "1:m", "m:1", "m:m"):
+        raise ParameterError(f"validate must be '1:1', '1:m', 'm:1', 'm:m' or None, got {validate!r}")
 
 
 def _joined_with_table(
@@ -147,8 +167,9 @@ def _check_unique(keys: Elements, side: str, nulls: str) -> None:
     moved = keys.places_of(numbers.firsts != keys.ranks(distinct))  # each first position behind a repeated key
     row = int(moved[0]) if len(moved) else distinct
     first = int(numbers.firsts[int(numbers.code_of_each[row])])
-    taken = keys.taken(keys.ranks(n)[row : row + 1])
-    key = tuple(column[0] for column in taken) if isinstance(taken, tuple) else taken[0]
+    at = keys.ranks(n)[row : row + 1]
+    items = [column.taken(at)[0] for column in (keys.columns if isinstance(keys, RowElements) else (keys,))]
+    key = tuple(items) if len(items) > 1 else items[0]
     raise ParameterError(
         f"expected {side} keys that differ, and row {row:,} repeats the key of row {first:,}, which is {key}: drop one "
         "of them, or leave validate= out"

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.adapters.numpy import address_of
+from ..arrays.arrow_values import Valid
 from ..arrays.row_type import MAX_KEY_BYTES
 from ..errors import DtypeError
 from ..runtime.devices import engine_for
@@ -26,6 +27,7 @@ from .device_known import DeviceKnown, device_known_if_unique
 from .elements import Elements, KeptElements
 from .items import Fixed, Items, Missing, Packed, Text, packed
 from .numbered import INT64, Asked, Indices
+from .word_lookups import SomeCodes, some_codes_in
 
 __all__ = ["Known", "KnownItems", "KnownRows", "as_keys", "known_if_unique", "known_of", "set_of"]
 
@@ -46,6 +48,9 @@ class Known(Protocol):
         DeviceError
             For elements on another device.
         """
+
+    def some_codes_of(self, elements: Elements) -> SomeCodes:
+        """The codes of those elements that may be there, if it pays to know them; else of all. Raises as `codes_of`."""
 
     def contains(self, elements: Elements) -> Any:
         """Which elements are there, bool[n]. Raises as `codes_of`."""
@@ -139,30 +144,40 @@ class KnownItems:
         """As `Known.contains`."""
         return self._answers(elements.items, self._flags, np.bool_(False), np.bool_(self._null_code >= 0))
 
+    def some_codes_of(self, elements: Elements) -> SomeCodes:
+        """As `Known.some_codes_of`."""
+        sought, there = self._sought(elements.items)
+        if sought is None or there is not None or self._table is None:
+            return SomeCodes(None, self.codes_of(elements))
+        return some_codes_in(self._table, sought, self._code_type)
+
     def _answers(self, items: Items, look_up: _LookUp, absent: Any, of_null: Any) -> npt.NDArray[Any]:
         """One answer for each item: of those that have a row, by a function of their rows."""
-        there, found, n = items.valid, None, len(items.array)
-        compared = as_type_of(items, self._like)
-        if compared is None:
-            there = np.zeros(n, np.bool_)
-        else:
-            if compared.fits is not None:
-                there = compared.fits if there is None else compared.fits & there
-            if isinstance(compared.items, Fixed):
-                rows = packed(self._engine, Fixed(compared.items.array, there), self._nan)
-                there, found = rows.kept, look_up(as_keys(rows))
-            else:
-                strings = compared.items.array
-                found = look_up(np.ascontiguousarray(strings if there is None else strings[there]))
+        sought, there = self._sought(items)
+        found = None if sought is None else look_up(sought)
         if there is None:
             assert found is not None
             return found
-        answers = np.full(n, absent)
+        answers = np.full(len(items.array), absent)
         if found is not None:
             answers[there] = found
         if items.valid is not None:
             answers[~items.valid] = of_null
         return answers
+
+    def _sought(self, items: Items) -> tuple[npt.NDArray[Any] | None, Valid]:
+        """What is looked up of items, strings or keys; None if no item can be there. And which items have one."""
+        there, n = items.valid, len(items.array)
+        compared = as_type_of(items, self._like)
+        if compared is None:
+            return None, np.zeros(n, np.bool_)
+        if compared.fits is not None:
+            there = compared.fits if there is None else compared.fits & there
+        if isinstance(compared.items, Fixed):
+            rows = packed(self._engine, Fixed(compared.items.array, there), self._nan)
+            return as_keys(rows), rows.kept
+        strings = compared.items.array
+        return np.ascontiguousarray(strings if there is None else strings[there]), there
 
     def _codes(self, rows: npt.NDArray[Any]) -> Indices:
         """The codes of strings, or of keys."""
@@ -171,7 +186,8 @@ class KnownItems:
             self._places.find(address_of(rows), len(rows), address_of(found), found.itemsize)
             return found
         if self._strings is None:
-            return np.asarray(self._table.find(rows, -1)[0], self._code_type)
+            places, codes = some_codes_in(self._table, rows, self._code_type)
+            return codes if places is None else _spread(places, codes, len(rows))
         numbers = self._numbers(rows)
         codes, found = np.full(len(rows), -1, self._code_type), numbers != _NO_NUMBER
         assert self._code_of_string is not None
@@ -239,6 +255,10 @@ class KnownRows:
         """As `Known.codes_of`, of rows of as many columns."""
         return self._rows.codes_of(self._coded(elements))
 
+    def some_codes_of(self, elements: Elements) -> SomeCodes:
+        """As `Known.some_codes_of`: of all rows, whose codes by columns take most of the time."""
+        return SomeCodes(None, self.codes_of(elements))
+
     def contains(self, elements: Elements) -> Any:
         """As `Known.contains`, of rows of as many columns."""
         return self._rows.contains(self._coded(elements))
@@ -302,6 +322,13 @@ def set_of(rows: Packed) -> HashSet[Any]:
 def _options(rows: Packed) -> dict[str, Any]:
     """Of words, a table whose lookups are the fastest."""
     return {"device": "cpu", "priorities": ("query",)} if rows.width <= 8 else {"device": "cpu"}
+
+
+def _spread(places: npt.NDArray[Any], codes: Indices, n: int) -> Indices:
+    """Codes of ``n`` elements, of those at some places; -1 for the others."""
+    made = np.full(n, -1, codes.dtype)
+    made[places] = codes
+    return made
 
 
 def as_keys(rows: Packed) -> npt.NDArray[Any]:

@@ -17,7 +17,7 @@ from .known import known_if_unique, known_of
 from .numbered import Asked, Indices, narrowest_index_type
 from .pairs import check_room
 
-__all__ = ["HOWS", "How", "JoinIndices", "KeyRows", "Order", "checked_how", "some_rows"]
+__all__ = ["HOWS", "How", "JoinIndices", "KeyRows", "Order", "checked_how", "exported", "some_rows"]
 
 How = Literal["inner", "left", "right", "outer", "semi", "anti"]
 Order = Literal["left", "any"]
@@ -108,9 +108,19 @@ class KeyRows:
         return JoinIndices(*elements.pairs(codes, self._lists, dtype, keeps_all=keeps_all))
 
     def joined(self, elements: Elements, how: How, order: Order, dtype: np.dtype[Any]) -> JoinIndices:
-        """Join some elements, as the left side, with the keys. Arguments and answers are those of `join`."""
+        """Join some elements, as the left side, with the keys. Arguments are those of `join`.
+
+        Returns
+        -------
+        rows
+            Arrays of the module of the elements: `exported` makes answers of them.
+        """
         if how in ("semi", "anti"):
             return some_rows(elements, self.contains(elements), how, dtype)
+        if how == "inner":
+            places, codes = self._known.some_codes_of(elements)
+            left, right = self.partners(elements, codes, dtype, keeps_all=False)
+            return JoinIndices(left if places is None else elements.in_type(places[left], dtype), right)
         codes = self.codes_of(elements)
         left, right = self.partners(elements, codes, dtype, keeps_all=how in ("left", "outer"))
         if how in ("right", "outer"):
@@ -122,7 +132,7 @@ class KeyRows:
             _check_step(elements, len(right), 2 * dtype.itemsize + _ORDER_BYTES)
             by_right = elements.argsort(right)
             left, right = left[by_right], right[by_right]
-        return JoinIndices(elements.apart(left), elements.apart(right))
+        return JoinIndices(left, right)
 
     def _unfound(self, elements: Elements, codes: Indices) -> Any:
         """Rows whose key none of the elements has, ascending, in the library of the elements."""
@@ -145,9 +155,14 @@ def _check_step(elements: Elements, pairs: int, pair_bytes: int) -> None:
 
 
 def some_rows(elements: Elements, found: Any, how: How, dtype: np.dtype[Any]) -> JoinIndices:
-    """Answer ``"semi"`` or ``"anti"`` by flags of the elements that have a partner."""
+    """The rows of ``"semi"`` or ``"anti"`` by flags of the elements that have a partner, as of `KeyRows.joined`."""
     rows = elements.places_of(found if how == "semi" else ~found)
-    return JoinIndices(elements.apart(elements.in_type(rows, dtype)), None)
+    return JoinIndices(elements.in_type(rows, dtype), None)
+
+
+def exported(elements: Elements, rows: JoinIndices) -> JoinIndices:
+    """Rows in the library of the elements."""
+    return JoinIndices(elements.apart(rows.left), None if rows.right is None else elements.apart(rows.right))
 
 
 def checked_how(how: How, order: Order) -> None:

@@ -24,7 +24,7 @@ _HOWS = ("inner", "left", "semi", "anti")
 
 
 def join_table(left: Any, elements: Elements, table: BaseTable[Any], how: How, dtype: np.dtype[Any]) -> JoinIndices:
-    """Join keys with those of a table. Arguments and answers are those of `join`.
+    """Join keys with those of a table. Arguments are those of `join`, and answers those of `KeyRows.joined`.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def join_table(left: Any, elements: Elements, table: BaseTable[Any], how: How, d
         found, rows = _found_in_map(left, elements, table, keeps_all=how == "left")
     else:
         found, rows = _found_in_multimap(left, elements, table, keeps_all=how == "left")
-    return JoinIndices(elements.apart(elements.in_type(found, dtype)), elements.apart(elements.in_type(rows, dtype)))
+    return JoinIndices(elements.in_type(found, dtype), elements.in_type(rows, dtype))
 
 
 def _check_values(held: np.dtype[Any], dtype: np.dtype[Any]) -> None:

@@ -431,6 +431,12 @@ class TilePairBatch(PairBatch):
     _fields_ = _words("counts starts elements firsts")
 
 
+class FilterBatch(Launch):
+    """Words to add to a filter, or to look for those that may be there (joins/cpu/filter.cuh)."""
+
+    _fields_ = _words("keys key_bytes cells size salt listed listed_words sums out_elements out_words")
+
+
 # ---- joins/gpu/abi.cuh
 SEGMENT = 512
 """Elements that a warp takes together: a segment."""

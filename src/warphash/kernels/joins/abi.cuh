@@ -34,4 +34,18 @@ struct TilePairBatch : PairBatch {
   u64 firsts;    // u64 per tile of kOwnerTile pairs: the element of its first pair
 };
 
+// Words to add to a filter, or to look for those that may be there (joins/cpu/filter.cuh).
+struct FilterBatch : Launch {
+  u64 keys;          // packed words
+  u64 key_bytes;     // of a word: 4 or 8
+  u64 cells;         // u64 per cell of the filter, 0 at first
+  u64 size;          // how many cells there are
+  u64 salt;          // of the hashes of words
+  u64 listed;        // list_likely: u32 per element: room for the lists of chunks
+  u64 listed_words;  // the same for words
+  u64 sums;  // u64 per chunk: its likely words, and for gather_likely those of the chunks before; and one more: all
+  u64 out_elements;  // u32 per likely word: its element
+  u64 out_words;     // the likely words
+};
+
 }  // namespace warphash

@@ -151,7 +151,3 @@ struct OverRowLists {
 };
 
 }  // namespace warphash
-
-#define WARPHASH_PLAIN_ENTRIES                                              \
-  WARPHASH_ENTRY(count_pairs, warphash::OverRowLists<warphash::CountPairs>) \
-  WARPHASH_ENTRY(emit_pairs, warphash::OverRowLists<warphash::EmitPairs>)
