@@ -40,12 +40,15 @@ if TYPE_CHECKING:
         unique_inverse,
         unique_values,
     )
+    from .relational.drop_duplicates import drop_duplicates
     from .relational.factors import duplicated, factorize, nunique, value_counts
+    from .relational.frame_groups import FrameGroupBy
     from .relational.group_by import Aggregates, GroupBy, GroupRows, group_by
     from .relational.index import Index
     from .relational.join import join
     from .relational.matches import JoinIndices
     from .relational.membership import isin
+    from .relational.merge import merge
     from .relational.set_functions import intersect1d, setdiff1d, setxor1d, union1d
     from .runtime.abi import Operation
     from .table.maps import HashMap, HashSet
@@ -61,6 +64,7 @@ __all__ = [
     "DeviceError",
     "DtypeError",
     "EngineUnavailable",
+    "FrameGroupBy",
     "GroupBy",
     "GroupRows",
     "HashMap",
@@ -81,6 +85,7 @@ __all__ = [
     "UniqueInverse",
     "UnsupportedVerb",
     "WarphashError",
+    "drop_duplicates",
     "duplicated",
     "factorize",
     "get_num_threads",
@@ -88,6 +93,7 @@ __all__ = [
     "intersect1d",
     "isin",
     "join",
+    "merge",
     "nunique",
     "set_num_threads",
     "setdiff1d",
@@ -105,6 +111,7 @@ __all__ = [
 
 _HOMES = {
     "Aggregates": "relational.group_by",
+    "FrameGroupBy": "relational.frame_groups",
     "GroupBy": "relational.group_by",
     "GroupRows": "relational.group_by",
     "HashMap": "table.maps",
@@ -118,12 +125,14 @@ _HOMES = {
     "UniqueAll": "relational.distinct",
     "UniqueCounts": "relational.distinct",
     "UniqueInverse": "relational.distinct",
+    "drop_duplicates": "relational.drop_duplicates",
     "duplicated": "relational.factors",
     "factorize": "relational.factors",
     "group_by": "relational.group_by",
     "intersect1d": "relational.set_functions",
     "isin": "relational.membership",
     "join": "relational.join",
+    "merge": "relational.merge",
     "nunique": "relational.factors",
     "setdiff1d": "relational.set_functions",
     "setxor1d": "relational.set_functions",

@@ -266,11 +266,3 @@ def test_bool_of_any_byte() -> None:
 def test_bad_input(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
-def test_a_frame_is_refused(library: str) -> None:
-    module = pytest.importorskip(library)
-    frame = (module.table if library == "pyarrow" else module.DataFrame)({"a": [1, 2]})
-    with pytest.raises(warphash.ShapeError, match="give one of its columns"):
-        warphash.unique(frame)

@@ -1,4 +1,4 @@
-"""Verbs about distinct keys: arrays and columns in, arrays and columns of the same library out.
+"""Verbs about distinct keys: arrays, columns and frames in, those of the same library out.
 
 >>> import numpy as np
 >>> from warphash import relational
@@ -18,16 +18,20 @@ from .distinct import (
     unique_inverse,
     unique_values,
 )
+from .drop_duplicates import drop_duplicates
 from .factors import duplicated, factorize, nunique, value_counts
+from .frame_groups import FrameGroupBy
 from .group_by import Aggregates, GroupBy, GroupRows, group_by
 from .index import Index
 from .join import join
 from .matches import JoinIndices
 from .membership import isin
+from .merge import merge
 from .set_functions import intersect1d, setdiff1d, setxor1d, union1d
 
 __all__ = [
     "Aggregates",
+    "FrameGroupBy",
     "GroupBy",
     "GroupRows",
     "Index",
@@ -35,12 +39,14 @@ __all__ = [
     "UniqueAll",
     "UniqueCounts",
     "UniqueInverse",
+    "drop_duplicates",
     "duplicated",
     "factorize",
     "group_by",
     "intersect1d",
     "isin",
     "join",
+    "merge",
     "nunique",
     "setdiff1d",
     "setxor1d",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -13,11 +13,12 @@ import numpy.typing as npt
 from ..errors import ParameterError, ShapeError
 from .device_elements import DeviceElements, number_device_rows
 from .elements import Elements, KeptElements, concatenated, elements_of
+from .frames import Frame, columns_of, frame_of, is_frame, named
 from .items import Items
 from .numbered import FIRSTS, Asked, Indices, Numbers, number_tuples
 from .pairs import Pairs, RowLists
 
-__all__ = ["RowElements", "check_alike", "elements_on_gpu", "row_elements_of", "rows_concatenated"]
+__all__ = ["RowElements", "check_alike", "elements_on_gpu", "row_elements_of", "rows_at", "rows_concatenated"]
 
 _ARRAY_METHODS = ("__array__", "__dlpack__", "__cuda_array_interface__")
 
@@ -28,7 +29,9 @@ class RowElements:
     Parameters
     ----------
     columns
-        Their elements, of one length.
+        Their elements, of one length; at least one.
+    whole
+        Makes what `taken` answers of columns.
 
     Raises
     ------
@@ -38,14 +41,14 @@ class RowElements:
         If they are not of one length.
     """
 
-    def __init__(self, columns: Sequence[Elements]) -> None:
+    def __init__(self, columns: Sequence[Elements], whole: Callable[[tuple[Any, ...]], Any] = tuple) -> None:
         lengths = [len(column) for column in columns]
         if len(set(lengths)) > 1:
             raise ShapeError(
                 f"the columns of rows must be of one length, got {', '.join(map(str, lengths))}: give one item of each "
                 "column for each row"
             )
-        self.columns, self._first = columns, columns[0]
+        self.columns, self._first, self._whole = columns, columns[0], whole
         on_device = [column for column in columns if isinstance(column, DeviceElements)]
         self._on_device = [on_device[0].beside(column) for column in columns] if on_device else []
 
@@ -117,13 +120,13 @@ class RowElements:
         items = [column.items for column in self.columns]
         return number_tuples(items, asked)
 
-    def taken(self, positions: Indices) -> tuple[Any, ...]:
-        """As `Elements.taken`: a tuple of columns, each of its own library and type."""
-        return tuple(column.taken(positions) for column in self.columns)
+    def taken(self, positions: Indices) -> Any:
+        """As `Elements.taken`: a tuple of columns, each of its own library and type; or a frame."""
+        return self._whole(tuple(column.taken(positions) for column in self.columns))
 
     def order(self, values: Any) -> Indices:
         """As `Elements.order`: in the order of the first items that differ."""
-        first, *others = [self._ranks(column) for column in reversed(values)]
+        first, *others = [self._ranks(column) for column in reversed(_columns_of(values))]
         order = self.argsort(first)
         for ranks in others:
             order = order[self.argsort(ranks[order])]
@@ -166,7 +169,7 @@ class RowElements:
 
 
 def row_elements_of(given: Any, axis: int | None = None) -> Elements:
-    """See what a caller gave: the rows of a tuple of columns; or the elements of anything else (`elements_of`).
+    """See what a caller gave: the rows of a tuple of columns, or of a frame; or elements (`elements_of`).
 
     A tuple with something else among the columns is a list of items.
 
@@ -177,11 +180,38 @@ def row_elements_of(given: Any, axis: int | None = None) -> Elements:
     DtypeError, ParameterError
         As `elements_of`.
     """
-    if not _are_columns(given):
+    if not (_are_columns(given) or is_frame(given)):
         return elements_of(given, axis)
     if axis not in (None, 0, -1):
         raise ParameterError(f"rows of columns have one axis, got axis={axis!r}: leave axis= out")
-    return RowElements([elements_of(column) for column in given])
+    return RowElements([elements_of(column) for column in given]) if isinstance(given, tuple) else _rows_of_frame(given)
+
+
+def _columns_of(rows: Any) -> Sequence[Any]:
+    """The columns of rows that were taken."""
+    return rows if isinstance(rows, tuple) else columns_of(frame_of(rows))
+
+
+def _rows_of_frame(given: Any) -> RowElements:
+    frame = frame_of(given)
+    names = frame.names
+    if not names:
+        raise ShapeError("expected a frame with columns, got one without: its rows have nothing to compare")
+    named(frame, names, "the frame")  # none repeats
+    columns = [elements_of(column) for column in columns_of(frame)]
+    return RowElements(columns, lambda taken: frame.made(dict(zip(names, taken, strict=True))))
+
+
+def rows_at(frame: Frame, places: Sequence[int]) -> Elements:
+    """The rows of the columns at some places of a frame; of one column, its elements.
+
+    Raises
+    ------
+    DtypeError, DeviceError, ShapeError
+        As `elements_of` and `RowElements`.
+    """
+    columns = [elements_of(frame.column(place)) for place in places]
+    return RowElements(columns) if len(columns) > 1 else columns[0]
 
 
 def elements_on_gpu(elements: Elements) -> DeviceElements | None:

@@ -9,10 +9,12 @@ from ..arrays.adapters.columns import library_name
 from ..errors import ParameterError
 from .composites import row_elements_of
 from .distinct import in_order
+from .elements import Elements
+from .frames import is_frame
 from .items import Missing
 from .numbered import Asked, index_type
 
-__all__ = ["duplicated", "factorize", "nunique", "value_counts"]
+__all__ = ["duplicated", "duplicated_rows", "factorize", "nunique", "value_counts"]
 
 
 def factorize(
@@ -36,7 +38,7 @@ def factorize(
     -------
     codes, uniques
         Of type ``index_dtype`` and of the shape of ``x``; and the distinct elements: ``uniques[codes]`` is ``x`` where
-        no code is -1. Of a tuple of columns, ``uniques`` is a tuple of columns.
+        no code is -1. Of a tuple of columns, ``uniques`` is a tuple of columns, and of a frame, a frame.
 
     Raises
     ------
@@ -93,8 +95,8 @@ def value_counts(
     Returns
     -------
     values, counts
-        The distinct elements and their counts, int64. For a Series of pandas, a Series of counts with the elements as
-        its labels. For a tuple of columns, ``values`` is a tuple of columns.
+        The distinct elements and their counts, int64. For a Series or a DataFrame of pandas, a Series of counts with
+        the elements as its labels. For a tuple of columns, ``values`` is a tuple of columns, and for a frame, a frame.
 
     Raises
     ------
@@ -123,7 +125,7 @@ def value_counts(
     if library_name(x) != "pandas":
         return values, elements.apart(answers)
     pandas = sys.modules["pandas"]
-    labels = pandas.Index(values, name=x.name)
+    labels = pandas.MultiIndex.from_frame(values) if is_frame(x) else pandas.Index(values, name=x.name)
     return pandas.Series(answers, index=labels, name="proportion" if normalize else "count")
 
 
@@ -159,15 +161,20 @@ def duplicated(x: Any, keep: Literal["first", "last", False] = "first") -> Any:
     >>> warphash.duplicated(np.array([5, 8, 5]))
     array([False, False,  True])
     """
+    elements = row_elements_of(x)
+    return elements.for_each(duplicated_rows(elements, keep))
+
+
+def duplicated_rows(elements: Elements, keep: Literal["first", "last", False]) -> Any:
+    """The flags of `duplicated`, in the module of the elements. Raises as `duplicated`."""
     if keep not in ("first", "last", False):
         raise ParameterError(f"keep must be 'first', 'last' or False, got {keep!r}")
-    elements = row_elements_of(x)
     numbers = elements.number(Asked(codes=keep != "first", counts=keep != "first"))
     if not keep:
-        return elements.for_each((numbers.count_of_each > 1)[numbers.code_of_each])
+        return (numbers.count_of_each > 1)[numbers.code_of_each]
     flags = elements.flags()
     flags[elements.lasts(numbers) if keep == "last" else numbers.firsts] = False
-    return elements.for_each(flags)
+    return flags
 
 
 def nunique(x: Any, *, dropna: bool = True) -> int:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 from ..errors import ParameterError
 from .aggregates import SIZE, Answer, Groups, aggregate_named, size_of
-from .composites import elements_on_gpu, row_elements_of
+from .composites import elements_on_gpu, row_elements_of, rows_at
 from .elements import Elements
+from .frame_groups import FrameGroupBy
+from .frames import frame_of, named
 from .items import Missing
 from .summaries import Wanted
 from .values import AnyValues, values_of
@@ -18,6 +20,8 @@ __all__ = ["Aggregates", "GroupBy", "GroupRows", "group_by"]
 
 _MISSING: dict[str, Missing] = {"key": "one", "drop": "dropped"}
 _ORDERS = ("first", "sorted", "any")
+_Nulls = Literal["key", "drop"]
+_Order = Literal["first", "sorted", "any"]
 
 
 class GroupRows(NamedTuple):
@@ -207,16 +211,29 @@ class _Plan:
         return self._columns[id(column)][1]
 
 
+@overload
+def group_by(keys: Any, on: None = None, *, nulls: _Nulls = "key", order: _Order = "first") -> GroupBy: ...
+
+
+@overload
 def group_by(
-    keys: Any, *, nulls: Literal["key", "drop"] = "key", order: Literal["first", "sorted", "any"] = "first"
-) -> GroupBy:
+    keys: Any, on: Hashable | Sequence[Hashable], *, nulls: _Nulls = "key", order: _Order = "first"
+) -> FrameGroupBy: ...
+
+
+def group_by(
+    keys: Any, on: Hashable | Sequence[Hashable] | None = None, *, nulls: _Nulls = "key", order: _Order = "first"
+) -> GroupBy | FrameGroupBy:
     """Group rows by their keys.
 
     Parameters
     ----------
     keys
         As ``x`` of `unique`: an array, a list, a column, or a tuple of columns. Arrays of PyTorch and CuPy may be on a
-        GPU, and stay there.
+        GPU, and stay there. With ``on``, a frame as of `merge`.
+    on
+        Of a frame: the name of the column with the keys, or a list of names. `GroupBy.agg` then takes columns by their
+        names, and answers a frame.
     nulls
         ``"key"``: all nulls are one key, and so are all NaN, and all NaT. ``"drop"``: rows with one of them are in no
         group.
@@ -226,15 +243,15 @@ def group_by(
 
     Returns
     -------
-    GroupBy
+    GroupBy or FrameGroupBy
         Its methods read the keys, and answer. An array that is written to meanwhile gives answers of no use.
 
     Raises
     ------
     ParameterError
-        If there is no such rule or order.
+        If there is no such rule or order; and if a frame has no such column, or more than one.
     DeviceError, DtypeError, ShapeError
-        As `unique`.
+        As `unique`; and `DtypeError` if ``keys`` is no frame, and ``on`` is given.
 
     Notes
     -----
@@ -251,9 +268,16 @@ def group_by(
     (array([7, 3]), array([4., 4.]), array([2.5, 4. ]), array([2, 1]))
     >>> warphash.group_by(shop, order="sorted").mean(price)
     array([4., 2.])
+    >>> warphash.group_by({"shop": shop, "price": price}, "shop").agg(total=("price", "sum"))
+    {'shop': array([7, 3]), 'total': array([4., 4.])}
     """
     if nulls not in _MISSING:
         raise ParameterError(f"nulls must be 'key' or 'drop', got {nulls!r}")
     if order not in _ORDERS:
         raise ParameterError(f"order must be 'first', 'sorted' or 'any', got {order!r}")
-    return GroupBy(row_elements_of(keys), _MISSING[nulls], order == "sorted")
+    missing, is_sorted = _MISSING[nulls], order == "sorted"
+    if on is None:
+        return GroupBy(row_elements_of(keys), missing, is_sorted)
+    frame = frame_of(keys)
+    places = named(frame, on, "on")
+    return FrameGroupBy(frame, places, GroupBy(rows_at(frame, places), missing, is_sorted).agg)

@@ -1,0 +1,247 @@
+"""Frames: columns of one length with names, of pandas, Polars and PyArrow, and mappings of names to arrays.
+
+What a verb answers is a frame of the library that it was given.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..errors import DtypeError, ParameterError
+from .elements import elements_of
+from .numbered import Indices
+
+__all__ = ["Frame", "columns_of", "frame_of", "is_frame", "named"]
+
+_NEAREST = 3
+"""Names that an error shows, at most."""
+
+
+class Frame(Protocol):
+    """A frame."""
+
+    library: str
+    """Its name; ``"mapping"`` for a mapping."""
+
+    right_suffix: tuple[str, str]
+    """What the library appends to names that both sides of a join have."""
+
+    @property
+    def names(self) -> list[Any]:
+        """The names of the columns, which may repeat."""
+
+    def column(self, place: int) -> Any:
+        """The column at a place, as `elements_of` takes it. It has the labels of the frame, and no name."""
+
+    def taken(self, rows: Indices) -> Any:
+        """The rows at some positions, with their labels."""
+
+    def with_nulls(self, column: Any, rows: Indices) -> Any:
+        """The items of a column at some positions; nulls at -1."""
+
+    def made(self, columns: Mapping[Any, Any]) -> Any:
+        """A frame of columns of this library, or of arrays of NumPy, by their names."""
+
+
+class _PandasFrame:
+    library, right_suffix = "pandas", ("_x", "_y")
+
+    def __init__(self, given: Any) -> None:
+        self._given, self._pandas = given, sys.modules["pandas"]
+
+    @property
+    def names(self) -> list[Any]:
+        return list(self._given.columns)
+
+    def column(self, place: int) -> Any:
+        return self._given.iloc[:, place].rename(None)
+
+    def taken(self, rows: Indices) -> Any:
+        return self._given.take(rows)
+
+    def with_nulls(self, column: Any, rows: Indices) -> Any:
+        return column.reset_index(drop=True).reindex(rows).reset_index(drop=True)
+
+    def made(self, columns: Mapping[Any, Any]) -> Any:
+        return self._pandas.DataFrame(dict(columns), copy=False)
+
+
+class _PolarsFrame:
+    library, right_suffix = "polars", ("", "_right")
+
+    def __init__(self, given: Any) -> None:
+        self._given, self._polars = given, sys.modules["polars"]
+
+    @property
+    def names(self) -> list[Any]:
+        return list(self._given.columns)
+
+    def column(self, place: int) -> Any:
+        return self._given.to_series(place).alias("")
+
+    def taken(self, rows: Indices) -> Any:
+        return self._given[rows]
+
+    def with_nulls(self, column: Any, rows: Indices) -> Any:
+        polars, places = self._polars, self._polars.Series(rows)
+        return column.gather(polars.select(polars.when(places >= 0).then(places)).to_series())
+
+    def made(self, columns: Mapping[Any, Any]) -> Any:
+        return self._polars.DataFrame(dict(columns))
+
+
+class _ArrowFrame:
+    library, right_suffix = "pyarrow", ("", "_right")
+
+    def __init__(self, given: Any) -> None:
+        self._given, self._arrow = given, import_module("pyarrow")
+
+    @property
+    def names(self) -> list[Any]:
+        return list(self._given.column_names)
+
+    def column(self, place: int) -> Any:
+        return self._given.column(place)
+
+    def taken(self, rows: Indices) -> Any:
+        return self._given.take(self._arrow.array(rows))
+
+    def with_nulls(self, column: Any, rows: Indices) -> Any:
+        return column.take(self._arrow.array(rows, mask=rows < 0))
+
+    def made(self, columns: Mapping[Any, Any]) -> Any:
+        return self._arrow.table(dict(columns))
+
+
+class _ArrayFrame:
+    """A mapping of names to arrays. There are no nulls: NaN, or None in arrays of objects, stands for them."""
+
+    library, right_suffix = "mapping", ("", "_right")
+
+    def __init__(self, given: Mapping[Any, Any]) -> None:
+        self._given = dict(given)
+
+    @property
+    def names(self) -> list[Any]:
+        return list(self._given)
+
+    def column(self, place: int) -> Any:
+        return list(self._given.values())[place]
+
+    def taken(self, rows: Indices) -> Any:
+        return {name: elements_of(column).taken(rows) for name, column in self._given.items()}
+
+    def with_nulls(self, column: Any, rows: Indices) -> Any:
+        elements, found = elements_of(column), rows >= 0
+        if not len(elements):
+            column = np.zeros(1, np.float64)  # of nulls alone
+            elements = elements_of(column)
+        return elements.apart_with_nulls(elements.taken(rows.clip(0)), found)
+
+    def made(self, columns: Mapping[Any, Any]) -> Any:
+        return dict(columns)
+
+
+def is_frame(given: Any) -> bool:
+    """Whether an object is a frame, as `frame_of` takes it."""
+    return _seen(given) is not None
+
+
+def frame_of(given: Any) -> Frame:
+    """See a frame that a caller gave.
+
+    Parameters
+    ----------
+    given
+        A DataFrame of pandas or Polars; a Table of PyArrow; a RecordBatch, a RecordBatchReader, or another object with
+        ``__arrow_c_stream__``, such as a relation of DuckDB, which become Tables; or a mapping of names to arrays.
+
+    Raises
+    ------
+    DtypeError
+        For another object.
+    """
+    frame = _seen(given)
+    if frame is None:
+        raise DtypeError(
+            "expected a frame of pandas, Polars or PyArrow, or a mapping of names to arrays, got "
+            f"{type(given).__name__}: put the columns into one"
+        )
+    return frame
+
+
+def _seen(given: Any) -> Frame | None:
+    library, kind = _class_of(given)
+    if library == "pandas" and kind == "DataFrame":
+        return _PandasFrame(given)
+    if library == "polars" and kind == "DataFrame":
+        return _PolarsFrame(given)
+    if library == "pyarrow" and kind == "Table":
+        return _ArrowFrame(given)
+    if library == "pyarrow" and kind == "RecordBatch":
+        return _ArrowFrame(import_module("pyarrow").Table.from_batches([given]))
+    if isinstance(given, Mapping):
+        return _ArrayFrame(given)
+    is_stream = hasattr(given, "__arrow_c_stream__") and (library, kind) not in _COLUMNS_THAT_STREAM
+    if is_stream and any(hasattr(given, name) for name in ("schema", "columns")):
+        return _ArrowFrame(import_module("pyarrow").RecordBatchReader.from_stream(given).read_all())
+    return None
+
+
+_COLUMNS_THAT_STREAM = frozenset((("pandas", "Series"), ("polars", "Series"), ("pyarrow", "ChunkedArray")))
+"""Classes with ``__arrow_c_stream__`` that are columns."""
+
+_CLASSES = frozenset(("DataFrame", "Table", "RecordBatch", "Series", "ChunkedArray"))
+
+
+def _class_of(given: Any) -> tuple[str, str]:
+    """The library and the name of the class that an object is of, or inherits of."""
+    for base in type(given).__mro__:
+        library = base.__module__.partition(".")[0]
+        if library in ("pandas", "polars", "pyarrow") and base.__name__ in _CLASSES:
+            return library, base.__name__
+    return "", ""
+
+
+def columns_of(frame: Frame) -> list[Any]:
+    """All columns."""
+    return [frame.column(place) for place in range(len(frame.names))]
+
+
+def named(frame: Frame, wanted: Hashable | Sequence[Hashable], parameter: str) -> list[int]:
+    """The places of some columns by their names: of one, or of a list or tuple of names.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such column, or more than one; and for an empty list.
+    """
+    names = frame.names
+    asked = list(wanted) if isinstance(wanted, list | tuple) and wanted not in names else [wanted]
+    if not asked:
+        raise ParameterError(f"expected at least one name of a column in {parameter}, got an empty list")
+    return [_place(names, name, parameter) for name in asked]
+
+
+def _place(names: list[Any], name: Any, parameter: str) -> int:
+    count = names.count(name)
+    if count == 1:
+        return names.index(name)
+    if count > 1:
+        raise ParameterError(f"expected one column {name!r} in {parameter}, got {count}: rename all but one of them")
+    raise ParameterError(f"there is no column {name!r} ({parameter}): {_nearest(name, names)}")
+
+
+def _nearest(name: Any, names: Iterable[Any]) -> str:
+    shown = {str(each): each for each in names}
+    lower = {text.lower(): text for text in shown}
+    near = [lower[text] for text in get_close_matches(str(name).lower(), lower, _NEAREST)]
+    if near:
+        return f"did you mean {' or '.join(repr(shown[text]) for text in near)}?"
+    return f"the columns are {', '.join(map(repr, shown.values()))}" if shown else "the frame has no columns"
