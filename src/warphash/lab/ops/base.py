@@ -105,6 +105,8 @@ class Op:
         The shapes of the input that are measured, each with each number of distinct keys.
     most_rows
         Most rows of the input.
+    on_gpu
+        Whether arrays on a GPU have such input: they have no strings.
     """
 
     name: str
@@ -117,3 +119,4 @@ class Op:
     hit_shares: tuple[float | None, ...] = (None,)
     spreads: tuple[Spread, ...] = ("scattered", "dense")
     most_rows: int = np.iinfo(np.int64).max
+    on_gpu: bool = True

@@ -95,9 +95,12 @@ def measure(
     versions
         The libraries that are installed (`libraries.installed`).
     left_out
-        Is given the contestants that refuse an operation, and why.
+        Is given the operations that have no input on a GPU, and the contestants that refuse an operation; and why.
     """
     for op in ops:
+        if lab.device != "cpu" and not op.on_gpu:
+            left_out[op.name] = "arrays on a GPU have no strings"
+            continue
         for shape in shapes(op, config):
             with turns.away():
                 tables = op.draw(shape, config)

@@ -14,11 +14,12 @@
 // its group, which is the block's own one if the number is small, and else that in the record. A barrier. The threads
 // combine the copies, and the result with the record.
 //
-// Sums, counts and squares are added by an atomic addition (relaxed), and extremes of records are combined by an atomic
-// minimum or maximum (relaxed). Products, and extremes of a block's own, are combined by a compare-and-swap (relaxed)
-// in a loop, which ends as soon as the word would not change. The first look at a word is a relaxed load in memory, and
-// a volatile one in the block's own. Words publish nothing: barriers order the steps of a block, and the end of a
-// launch orders the launches.
+// Sums, counts and squares are added by an atomic addition (relaxed). In the memory of a block an integer is added by
+// two additions of 32 bits: one of 64 bits is a compare-and-swap in a loop there (sm_90). Extremes of records are
+// combined by an atomic minimum or maximum (relaxed). Products, and extremes of a block's own, are combined by a
+// compare-and-swap (relaxed) in a loop, which ends as soon as the word would not change. The first look at a word is a
+// relaxed load in memory, and a volatile one in the block's own. Words publish nothing: barriers order the steps of a
+// block, and the end of a launch orders the launches.
 //
 // An element with a number that no group has, such as -1, is left out. Columns on a GPU have no nulls.
 //
@@ -62,10 +63,17 @@ WARPHASH_FN void swap_in(u64* at, u64 seen, u64 word) {
     seen = before;
   }
 }
+// The halves of the word apart: the addition whose low half overflows carries into the high half.
+WARPHASH_FN void add_in_block(u64* at, u64 word) {
+  u32* const halves = reinterpret_cast<u32*>(at);
+  const u32 low = static_cast<u32>(word), before = fetch_add(halves, low);
+  const u32 high = static_cast<u32>(word >> 32) + (before + low < before);
+  if (high) atomic_add(halves + 1, high);
+}
 template <class Operation>
 WARPHASH_FN void combine_in_block(u64* at, u64 word) {
   if constexpr (Operation::kAtomic == Atomic::kAdd)
-    atomic_add(at, word);
+    add_in_block(at, word);
   else if constexpr (Operation::kAtomic == Atomic::kAddFloat)
     atomic_add_float(at, word);
   else
@@ -98,9 +106,10 @@ class OwnWords {
   const u32 crowds_, groups_, copies_;
 
   WARPHASH_FN static u32 least(u64 a, u64 b) { return static_cast<u32>(a < b ? a : b); }
-  // Crowds take at most half of the room.
+  // Crowds take at most half of the room, and no more than what one copy of each group leaves.
   WARPHASH_FN static u32 crowds_of(u64 groups, u32 room) {
-    return least(groups, least(kMostCrowds, room / 2 / kWarpLanes));
+    const u64 spare = groups <= room ? room - groups : room / 2;
+    return least(groups, least(kMostCrowds, spare / kWarpLanes));
   }
   WARPHASH_FN static u32 copies_of(u32 others, u32 room) {
     const u32 most = others ? room / others : 1;
