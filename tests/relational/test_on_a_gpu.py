@@ -460,3 +460,42 @@ def test_what_is_refused(make: Any) -> None:
     for verb in (warphash.unique, warphash.Index):
         with pytest.raises(warphash.DtypeError, match="complex"):
             verb(make([1j], "c16"))
+
+
+# ---- mappings of names to arrays
+@pytest.mark.parametrize("how", ["inner", "left", "right", "outer", "semi", "anti"])
+def test_frames_of_arrays(make: Any, how: Any) -> None:
+    left = {"key": make([7, 3, 7, 9], "int64"), "price": make([1.5, 4.0, 2.5, 8.0], "float32")}
+    right = {"key": make([3, 7, 5], "int64"), "rent": make([100.0, 200.0, 300.0], "float64")}
+    made = warphash.merge(left, right, how, on="key")
+    rows = joined([7, 3, 7, 9], [3, 7, 5], how, "unequal")
+    prices, rents = [1.5, 4.0, 2.5, 8.0], [100.0, 200.0, 300.0]
+    keys = [
+        [7, 3, 7, 9][at] if at >= 0 else [3, 7, 5][other] for at, other in zip(rows[0], rows[1] or rows[0], strict=True)
+    ]
+    assert items_of(made["key"]) == keys
+    assert shown(items_of(made["price"])) == shown([prices[at] if at >= 0 else math.nan for at in rows[0]])
+    if rows[1] is None:
+        assert list(made) == ["key", "price"]
+    else:
+        assert shown(items_of(made["rent"])) == shown([rents[at] if at >= 0 else math.nan for at in rows[1]])
+    assert type(made["key"]) is type(left["key"])
+
+
+def test_rows_and_groups_of_frames_of_arrays(make: Any) -> None:
+    frame = {"key": make([7, 3, 7], "int64"), "price": make([1.5, 4.0, 2.5], "float64")}
+    made = warphash.drop_duplicates(frame, "key", keep="last")
+    assert [items_of(made[name]) for name in frame] == [[3, 7], [4.0, 2.5]]
+    totals = warphash.group_by(frame, "key").agg(total=("price", "sum"), sold="size")
+    assert {name: items_of(column) for name, column in totals.items()} == {
+        "key": [7, 3],
+        "total": [4.0, 4.0],
+        "sold": [2, 1],
+    }
+    assert items_of(warphash.unique({"key": frame["key"]})["key"]) == [7, 3]
+
+
+def test_a_mapping_of_integers_has_no_nulls_on_a_gpu(make: Any) -> None:
+    left, right = {"key": make([7, 3], "int64")}, {"key": make([3], "int64"), "rent": make([100], "int64")}
+    with pytest.raises(warphash.DtypeError, match="no nulls"):
+        warphash.merge(left, right, "left")

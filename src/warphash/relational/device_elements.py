@@ -409,7 +409,13 @@ class DeviceElements:
         return answers
 
     def apart_with_nulls(self, answers: Any, valid: Any) -> Any:
-        """As `Elements.apart_with_nulls`, of floating-point numbers."""
+        """As `Elements.apart_with_nulls`. Raises `DtypeError` unless the answers are floating-point numbers."""
+        dtype = self.see(answers).dtype
+        if dtype.kind != "f":
+            raise DtypeError(
+                f"some answers are missing, and arrays of {dtype} have no nulls on {self.device}: give floating-point "
+                "numbers, or ask for how='inner'"
+            )
         made = answers + 0
         made[~valid] = float("nan")
         return made

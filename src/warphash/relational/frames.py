@@ -139,10 +139,11 @@ class _ArrayFrame:
 
     def with_nulls(self, column: Any, rows: Indices) -> Any:
         elements, found = elements_of(column), rows >= 0
-        if not len(elements):
-            column = np.zeros(1, np.float64)  # of nulls alone
-            elements = elements_of(column)
-        return elements.apart_with_nulls(elements.taken(rows.clip(0)), found)
+        if len(elements):
+            taken = elements.taken(rows.clip(0))
+        else:  # nulls alone
+            taken = elements.in_type(elements.ranks(len(rows)), np.dtype(np.float64))
+        return elements.apart_with_nulls(taken, found)
 
     def made(self, columns: Mapping[Any, Any]) -> Any:
         return dict(columns)
