@@ -19,7 +19,7 @@ def all_fit(keys: int, h: int, b: int, seed: int = 1) -> bool:
     choices = np.random.default_rng(seed).integers(0, SLOTS // b, (keys, h)).tolist()
     held: list[list[int]] = [[] for _ in range(SLOTS // b)]
     for key, buckets in enumerate(choices):
-        # Breadth first. ``came`` has, for each bucket, the key that would move there and the bucket that it would leave.
+        # Breadth first. Of each bucket: the key that would move there, and the bucket that it would leave.
         came: dict[int, tuple[int, int | None]] = dict.fromkeys(buckets, (key, None))
         queue = list(came)
         at: int | None = None
