@@ -16,10 +16,12 @@ several. A figure is a function there::
     dyalpha("dynamic time of tw", "DyHash", 0.4, "resize")   # a part of a time
     slab4.ratio("find 0", "cuckoo", "slab list")   # a ratio that the file has
     sweep_size_hh("find 100", "two_level_cuckoo", 1000)   # a sweep: panel, design, x
+    rivals_one_thread("random int32", "dense_hash_map", 10_000_000, "build")   # a contest: data, library, keys, part
 
-The panel and the series are as in ``results/h200/figures/NAME.json``, and those of a sweep as in
-``results/h200/NAME.json``. A value of a sweep is in million keys a second. NumPy's rules hold between values, and
-`span` (least and most), `mean`, `median`, `min` and `max` take what they are given as one list.
+The panel and the series are as in ``results/h200/figures/NAME.json``, those of a sweep as in
+``results/h200/NAME.json``, and those of a contest as in ``results/cpu/NAME.json``. A value of a sweep or a contest is
+in million keys a second. NumPy's rules hold between values, and `span` (least and most), `spread` (per cent by which
+the most exceeds the least), `mean`, `median`, `min` and `max` take what they are given as one list.
 
 A number that stands for itself has a source, too. It is one of these:
 
@@ -47,7 +49,7 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "fidelity.md"
 SOURCES = ROOT / "docs" / "fidelity.toml"
-RESULTS = ROOT / "results" / "h200"
+RESULTS = ROOT / "results"
 
 ROW = re.compile(r"^\| <a id=\"([^\"]+)\"></a>`[^`]+` \|.*\|$", re.M)
 NOTE = re.compile(r"^`([\w-]+)`: (?:.+\n)+", re.M)
@@ -94,10 +96,14 @@ class Figure:
 
 @cache
 def _read(figure: str) -> tuple[dict[str, Any], dict[tuple[str, str, str], dict[float, float]]]:
-    """The file of a figure or a sweep, and its values: by panel, series and part, then by x."""
+    """The file of a figure, a sweep or a contest, and its values: by panel, series and part, then by x."""
     record: dict[str, Any] = json.loads(_files()[figure].read_text(encoding="utf-8"))
     lines: dict[tuple[str, str, str], dict[float, float]] = {}
-    for point in record["points"]:
+    for contest in record.get("contests", []):
+        for part in ("build", "present", "half", "absent"):
+            line = lines.setdefault((contest["data"], contest["name"], part), {})
+            line[float(contest["n"])] = (contest[f"{part}_per_s"] or math.nan) / 1e6
+    for point in record.get("points", []):
         line = lines.setdefault((point["panel"], point.get("series") or point["design"], point.get("part", "")), {})
         line[float(point["x"])] = point["value"] if "value" in point else point["rate_per_s"] / 1e6
     return record, lines
@@ -105,10 +111,9 @@ def _read(figure: str) -> tuple[dict[str, Any], dict[tuple[str, str, str], dict[
 
 @cache
 def _files() -> dict[str, Path]:
-    """The files of figures and sweeps, by the names that expressions have for them."""
-    return {
-        path.stem.replace("-", "_"): path for path in [*RESULTS.glob("figures/*.json"), *RESULTS.glob("sweep-*.json")]
-    }
+    """The files of figures, sweeps and contests, by the names that expressions have for them."""
+    patterns = ("h200/figures/*.json", "h200/sweep-*.json", "cpu/rivals*.json")
+    return {path.stem.replace("-", "_"): path for pattern in patterns for path in RESULTS.glob(pattern)}
 
 
 def _of_all(function: Any) -> Any:
@@ -117,6 +122,7 @@ def _of_all(function: Any) -> Any:
 
 FUNCTIONS = {
     "span": _of_all(lambda values: np.array([values.min(), values.max()])),
+    "spread": _of_all(lambda values: 100 * (values.max() / values.min() - 1)),
     "mean": _of_all(np.mean),
     "median": _of_all(np.median),
     "min": _of_all(np.min),
@@ -152,6 +158,11 @@ def numbers_of_row(line: str) -> list[re.Match[str]]:
     columns = ("here", "outcome", "measured") if figures_of(line) else ("outcome", "measured")
     cells = [(bars[COLUMNS.index(column)], bars[COLUMNS.index(column) + 1]) for column in columns]
     return [number for cell in cells for number in NUMBER.finditer(text, *cell)]
+
+
+def numbers_of_note(note: str) -> list[re.Match[str]]:
+    """The numbers in a paragraph below a table."""
+    return list(NUMBER.finditer(_text_of(note)))
 
 
 @cache
@@ -203,7 +214,7 @@ def _replaced(
 def _checked(line: str, note: str, entry: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """A row and its paragraph with the numbers that the figures have now, and what is wrong with them as they are."""
     figures = {name: Figure(name) for name in _files()}
-    texts = [("numbers", line, numbers_of_row(line)), ("note", note, list(NUMBER.finditer(_text_of(note))))]
+    texts = [("numbers", line, numbers_of_row(line)), ("note", note, numbers_of_note(note))]
     of_texts = [
         _listed(entry.get(key, [_value(number[0]) for number in numbers]), figures) for key, _, numbers in texts
     ]
@@ -229,10 +240,14 @@ def rows_of(page: str) -> dict[str, str]:
     return {match[1]: match[0] for match in ROW.finditer(page) if match[0].count("|") == len(COLUMNS) + 1}
 
 
+def notes_of(page: str) -> dict[str, str]:
+    """The paragraphs below tables, by the name of their row."""
+    return {match[1]: match[0] for match in NOTE.finditer(page)}
+
+
 def compared(page: str, sources: Mapping[str, Any]) -> tuple[str, list[str]]:
     """The page with the numbers that its figures have now, and what is wrong with the page as it is."""
-    rows = rows_of(page)
-    notes = {match[1]: match[0] for match in NOTE.finditer(page)}
+    rows, notes = rows_of(page), notes_of(page)
     problems = [f"{name}: {SOURCES.name} has an entry without a row" for name in sources if name not in rows]
     problems += [f"{name}: a paragraph without a row" for name in notes if name not in rows]
     for name, line in rows.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 import runpy
 import tomllib
@@ -23,6 +24,7 @@ LINES = re.findall(r"^\| <a id=.*\|$", PAGE, re.MULTILINE)
 NAMES = [name for line in LINES for name in re.findall(r"^\| <a id=\"([^\"]+)\"></a>`\1` \|", line)]
 POINTER = re.compile(r"fidelity\.md#([\w-]+)")
 CLAIMS: dict[str, str] = NUMBERS["rows_of"](PAGE)
+NOTES: dict[str, str] = NUMBERS["notes_of"](PAGE)
 PREFIXES = {"(DyHash": "dyhash", "(SlabHash": "slabhash", "(BGHT": "bght", "(Stash": "stash", "HH Hash (": "hh"}
 """Of the rows of a paper, by what the heading of its section has."""
 
@@ -90,18 +92,50 @@ def test_every_number_has_its_source() -> None:
     assert page == PAGE
 
 
-@pytest.mark.parametrize("name", [name for name, entry in SOURCES.items() if "numbers" in entry])
-def test_a_wrong_number_is_noticed(name: str) -> None:
-    """Each number of the row in turn. Those of a figure are written anew."""
-    line, entry = CLAIMS[name], {name: SOURCES[name]}
+@pytest.mark.parametrize(
+    ("name", "key"), [(name, key) for name, entry in SOURCES.items() for key in ("numbers", "note") if key in entry]
+)
+def test_a_wrong_number_is_noticed(name: str, key: str) -> None:
+    """Each number of the row, or of its paragraph, in turn. Those of a figure are written anew."""
+    row, note, entry = f"{CLAIMS[name]}\n", NOTES.get(name, ""), {name: SOURCES[name]}
+    page = f"{row}\n{note}"
+    first = len(row) + 1 if key == "note" else 0
+    numbers = NUMBERS["numbers_of_note"](note) if key == "note" else NUMBERS["numbers_of_row"](row)
     written = set()
-    for number in NUMBERS["numbers_of_row"](line):
-        digit = "8" if number[0][0] != "8" else "7"
-        wrong = line[: number.start()] + digit + line[number.start() + 1 :]
-        page, problems = NUMBERS["compared"](f"{wrong}\n", entry)
+    for number in numbers:
+        digit, at = "8" if number[0][0] != "8" else "7", first + number.start()
+        mended, problems = NUMBERS["compared"](page[:at] + digit + page[at + 1 :], entry)
         assert any(problem.startswith(f"{name}: has {digit}{number[0][1:]}, and ") for problem in problems), number
-        written.add(page)
-    assert any(isinstance(source, str) for source in entry[name]["numbers"]) == (f"{line}\n" in written)
+        written.add(mended)
+    assert any(isinstance(source, str) for source in entry[name][key]) == (page in written)
+
+
+def test_the_numbers_about_theorem_1_follow_from_its_sum() -> None:
+    """The sum of m^2 / n, which is twice that of C(m, 2) / n where there are many keys."""
+
+    def conflicts(sizes: list[float], keys: list[float]) -> float:
+        return sum(m * m / n for n, m in zip(sizes, keys, strict=True))
+
+    def of_the_theorem(sizes: list[float], load: float) -> list[float]:
+        """Keys of each subtable where all terms are equal."""
+        roots = [math.sqrt(n) for n in sizes]
+        return [load * sum(sizes) * root / sum(roots) for root in roots]
+
+    def behind_a_doubling(share: float) -> float:
+        """Of a subtable with this share of the slots, at equal load factors: conflicts over the least."""
+        return conflicts([2 * share, 1 - share], [share, 1 - share]) / conflicts([1 + share], [1])
+
+    def more(sizes: list[float]) -> float:
+        return conflicts(sizes, of_the_theorem(sizes, 1)) / conflicts(sizes, sizes) - 1
+
+    fullest = of_the_theorem([2, 2, 1], 0.8)[2]
+    most = max(behind_a_doubling(share / 1000) for share in range(1, 1000))
+    section = PAGE.partition("### Why Theorem 1 is no minimum\n")[2].partition("\n## ")[0]
+    computed = [more([2, 1, 1]), more([2, 2, 1]), fullest, behind_a_doubling(1 / 3) - 1, most - 1]
+    assert re.findall(r"([\d.]+)\s%", section) == [f"{100 * each:.1f}" for each in computed]
+    # Load factors are equal, and the smallest subtable becomes as large as the largest one.
+    terms = [m * m / n for m, n in ((2, 2), (1, 1), (1, 2))]
+    assert f"by a factor of up to {max(terms) / min(terms):.0f} between" in " ".join(section.split())
 
 
 def test_every_pointer_to_a_row_exists() -> None:

@@ -108,6 +108,34 @@ def test_labels_of_bars_have_room(tmp_path: Path, drawn: list[Any]) -> None:
     assert drawn[0].axes[0].get_ylim()[1] >= 1.1 * 5
 
 
+def test_values_that_depend_on_no_series_are_one_bar(tmp_path: Path, drawn: list[Any]) -> None:
+    found, points = points_of("stashbus", 5.0)
+    points[0] = replace(points[0], value=6.0)
+    assert points[0].panel == found.panels[0] == "bus ceiling"
+    figure_plots.draw(found, points, [], tmp_path / "x.png", "a machine", 1000)
+    ceiling, insert = drawn[0].axes[:2]
+    assert len(ceiling.patches) == 1 and "5.00 to 6.00" in texts(ceiling)
+    assert len(insert.patches) == len(found.series)
+
+
+def test_keys_of_a_batch_are_not_those_of_the_table(tmp_path: Path, drawn: list[Any]) -> None:
+    found, points = points_of("stashbus", 5.0)
+    points += [replace(p, x=16384.0) for p in points if p.panel != "bus ceiling"]
+    figure_plots.draw(found, points, [], tmp_path / "x.png", "a machine", 1000)
+    assert [axis.get_xlabel() for axis in drawn[0].axes[1:]] == ["keys of a batch"] * 4
+
+
+def test_bits_of_a_ticket_have_ticks(tmp_path: Path, drawn: list[Any]) -> None:
+    draw("stash18a", 5.0, tmp_path)
+    assert [label.get_text() for label in drawn[0].axes[0].get_xticklabels()] == ["1", "2", "4", "8"]
+
+
+@pytest.mark.parametrize(("name", "told"), [("dyalpha", "1,000 keys of RAND, the "), ("fig04", "1,000 keys.")])
+def test_the_keys_told_are_those_of_the_largest_set(name: str, told: str, tmp_path: Path, drawn: list[Any]) -> None:
+    draw(name, 5.0, tmp_path)
+    assert any(text.startswith(f"a machine, {told}") for text in texts(drawn[0]))
+
+
 def test_five_data_sets_stand_side_by_side(tmp_path: Path, drawn: list[Any]) -> None:
     draw("dy10", 5.0, tmp_path)
     titles = [axis.get_title(loc="left") for axis in drawn[0].axes]

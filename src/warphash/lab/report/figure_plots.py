@@ -137,6 +137,12 @@ _LOGARITHMIC = {
 }
 """Swept parameters with a logarithmic axis, and the base of the axis."""
 
+_TICKS_AT_VALUES = ("pairs_per_batch", "ticket_bits")
+"""Swept parameters whose axis has a tick at each value. Matplotlib's labels would overlap, or be at other numbers."""
+
+_WITHOUT_TABLE = {"bus ceiling": "a kernel\nwithout a table"}
+"""Panels whose values depend on no series, and the label of their bar."""
+
 
 def draw(
     figure: Figure,
@@ -192,7 +198,8 @@ def draw(
                 unit = fill(units[panel], _UNIT_CHARACTERS) if small else units[panel]
                 axis.set_ylabel(unit, fontsize=9 if small else None)
         canvas.suptitle(figure.title, x=0.012, y=1 - 0.086 / height, ha="left", fontsize=14, fontweight="bold")
-        counted = {"allocation rate": "slabs", "access rate": "accessed places at most"}.get(figure.metric, "keys")
+        keys = "keys" if SETS.keys().isdisjoint(figure.by_data()) else "keys of RAND, the other sets in proportion"
+        counted = {"allocation rate": "slabs", "access rate": "accessed places at most"}.get(figure.metric, keys)
         told = f"{machine}, {n:,} {counted}."
         if figure.published:
             told += f"  Rings: {figure.source.split(',')[0]}), {figure.paper_device}."
@@ -250,7 +257,8 @@ def _title(panel: str, n: int) -> str:
         return f"Γ = ({', '.join(f'{int(share) / 100:g}' for share in numbers)})"
     if kind == "slices":
         size, present, shown = numbers
-        return f"Slices of {int(size):,}, {'all' if present == 'present' else 'half'} present{_OF_SLICES[shown]}"
+        each = f"{int(size):,}" if int(size) < 1_000_000 else tick(int(size))
+        return f"Slices of {each}, {'all' if present == 'present' else 'half'} present{_OF_SLICES[shown]}"
     if kind == "batches":
         return f"Batches of {n // int(numbers[0]):,}"
     title = _TITLES.get(panel, panel)
@@ -280,6 +288,8 @@ def _draw_lines(axis: Any, figure: Figure, panel: str, points: list[Point]) -> N
     if panel.startswith("routing"):
         axis.set_xlabel("batch")
         return
+    if panel.startswith("bus"):
+        axis.set_xlabel("keys of a batch")
     if figure.metric == "panel" and panel_metric(panel) in ("batches", "load"):
         axis.set_xlabel("batch")
         if panel_metric(panel) == "batches":
@@ -303,7 +313,7 @@ def _draw_lines(axis: Any, figure: Figure, panel: str, points: list[Point]) -> N
         axis.set_xscale("log", base=_LOGARITHMIC[figure.x])
         if figure.metric == "panel" and panel_metric(panel) == "lookup":  # as in the chart of HH Hash
             axis.set_yscale("log")
-    if figure.x == "pairs_per_batch":  # the default labels would overlap
+    if figure.x in _TICKS_AT_VALUES:
         axis.minorticks_off()
         axis.set_xticks(figure.values, [tick(x) for x in figure.values])
 
@@ -323,6 +333,9 @@ def _draw_bars(axis: Any, figure: Figure, panel: str, points: list[Point]) -> No
     looks = zip(LOOKS, figure.series, strict=False)
     shown = [(look, series) for look, series in looks if series.label in measured or not has_sweeps]
     values = [p.value for p in points if p.panel == panel]
+    if values and panel in _WITHOUT_TABLE:
+        _draw_span(axis, values, _WITHOUT_TABLE[panel])
+        return
     if values and min(values) > 0 and max(values) >= _LOGARITHMIC_FROM * min(values):
         axis.set_yscale("log")
     label = {"textcoords": "offset points", "ha": "center"}
@@ -339,6 +352,16 @@ def _draw_bars(axis: Any, figure: Figure, panel: str, points: list[Point]) -> No
                 axis.scatter([at], [p.value], facecolors="white", edgecolors="#1f2328", s=44, zorder=3)
     axis.margins(y=0.14)  # for the labels of the bars
     axis.set_xticks(range(len(shown)), [s.label.replace(", ", "\n") for _, s in shown], fontsize=8.5)
+    axis.tick_params(length=0)
+
+
+def _draw_span(axis: Any, values: Sequence[float], label: str) -> None:
+    """Draw one bar for the median of several measurements, and write their span above it."""
+    span = " to ".join(dict.fromkeys(_of_bar(value) for value in (min(values), max(values))))
+    axis.bar(0, median(values), width=0.62, color=QUIET)
+    axis.annotate(span, (0, max(values)), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=9)
+    axis.margins(x=0.5, y=0.14)
+    axis.set_xticks([0], [label], fontsize=8.5)
     axis.tick_params(length=0)
 
 
