@@ -42,6 +42,9 @@ class Frame(Protocol):
     def taken(self, rows: Indices) -> Any:
         """The rows at some positions, with their labels."""
 
+    def whole(self, column: Any) -> Any:
+        """All items of a column, without labels, which share no memory that a caller writes to."""
+
     def with_nulls(self, column: Any, rows: Indices) -> Any:
         """The items of a column at some positions; nulls at -1."""
 
@@ -65,6 +68,9 @@ class _PandasFrame:
     def taken(self, rows: Indices) -> Any:
         return self._given.take(rows)
 
+    def whole(self, column: Any) -> Any:
+        return column.reset_index(drop=True)
+
     def with_nulls(self, column: Any, rows: Indices) -> Any:
         return column.reset_index(drop=True).reindex(rows).reset_index(drop=True)
 
@@ -87,6 +93,9 @@ class _PolarsFrame:
 
     def taken(self, rows: Indices) -> Any:
         return self._given[rows]
+
+    def whole(self, column: Any) -> Any:
+        return column  # nobody writes to it
 
     def with_nulls(self, column: Any, rows: Indices) -> Any:
         polars, places = self._polars, self._polars.Series(rows)
@@ -112,6 +121,9 @@ class _ArrowFrame:
     def taken(self, rows: Indices) -> Any:
         return self._given.take(self._arrow.array(rows))
 
+    def whole(self, column: Any) -> Any:
+        return column  # nobody writes to it
+
     def with_nulls(self, column: Any, rows: Indices) -> Any:
         return column.take(self._arrow.array(rows, mask=rows < 0))
 
@@ -136,6 +148,10 @@ class _ArrayFrame:
 
     def taken(self, rows: Indices) -> Any:
         return {name: elements_of(column).taken(rows) for name, column in self._given.items()}
+
+    def whole(self, column: Any) -> Any:
+        elements = elements_of(column)
+        return elements.taken(elements.ranks(len(elements)))
 
     def with_nulls(self, column: Any, rows: Indices) -> Any:
         elements, found = elements_of(column), rows >= 0

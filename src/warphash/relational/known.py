@@ -115,7 +115,7 @@ class KnownItems:
         self._strings = StringTable(self._engine, 0)
         self._strings.intern(address_of(rows), len(rows), address_of(numbers))
         if codes is not None:
-            self._code_of_string = np.empty(self._strings.used, codes.dtype)
+            self._code_of_string = np.full(self._strings.used + 1, -1, codes.dtype)  # the last one is of `_NO_NUMBER`
             self._code_of_string[numbers] = codes if items.valid is None else codes[items.valid]
 
     def _keep_rows(self, rows: Packed, codes: Indices | None, assume_unique: bool) -> None:
@@ -188,11 +188,9 @@ class KnownItems:
         if self._strings is None:
             places, codes = some_codes_in(self._table, rows, self._code_type)
             return codes if places is None else _spread(places, codes, len(rows))
-        numbers = self._numbers(rows)
-        codes, found = np.full(len(rows), -1, self._code_type), numbers != _NO_NUMBER
         assert self._code_of_string is not None
-        codes[found] = self._code_of_string[numbers[found]]
-        return codes
+        found: Indices = self._code_of_string[self._numbers(rows).view(np.int32)]  # `_NO_NUMBER` is -1 then
+        return found
 
     def _flags(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Which strings, or keys, are there."""

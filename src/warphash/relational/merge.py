@@ -92,7 +92,7 @@ def merge(
     rows = joined_rows(elements, others, how, nulls, validate)
     if how in ("semi", "anti"):
         return frames[0].taken(rows.left)
-    return _side_by_side(frames, keys, rows, how, suffixes)
+    return _side_by_side(frames, keys, rows, len(elements), how, suffixes)
 
 
 def _keys(
@@ -123,6 +123,7 @@ def _side_by_side(
     frames: tuple[Frame, Frame],
     keys: tuple[list[int], list[int]],
     rows: JoinIndices,
+    n: int,
     how: How,
     suffixes: tuple[str, str] | None,
 ) -> Any:
@@ -132,8 +133,11 @@ def _side_by_side(
     others = [place for place in range(len(names[1])) if place not in shared.values()]
     shown = _shown(names, shared, others, left.right_suffix if suffixes is None else suffixes)
     made: dict[Any, Any] = {}
+    is_whole = how == "left" and len(rows.left) == n  # each left row has one place, so it has its own
     for place, name in enumerate(shown[0]):
-        if place in shared and how in ("right", "outer"):
+        if is_whole:
+            made[name] = left.whole(left.column(place))
+        elif place in shared and how in ("right", "outer"):
             made[name] = _either(left.column(place), right.column(shared[place]), rows)
         else:
             made[name] = _of_rows(left, place, rows.left, how in ("right", "outer"))
