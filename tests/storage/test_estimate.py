@@ -1,12 +1,14 @@
 """The estimate of new keys, beside their exact number."""
 
+import math
+
 import numpy as np
 import pytest
 
 from support.inside import parts_of, storage_of
 from warphash import HashSet
 from warphash.storage.batch import Batch
-from warphash.storage.estimate import FEWEST_SKETCHED, estimate_new_keys
+from warphash.storage.estimate import FEWEST_SKETCHED, distinct_of_sample, estimate_new_keys
 
 
 def estimated(table: HashSet, keys: np.ndarray) -> int:
@@ -37,3 +39,24 @@ def test_keys_of_the_table_are_not_new(device: str) -> None:
 
 def test_all_keys_of_a_small_batch_are_taken_for_new() -> None:
     assert estimated(HashSet("u4", device="cpu"), np.zeros(FEWEST_SKETCHED, "u4")) == FEWEST_SKETCHED
+
+
+@pytest.mark.parametrize("distinct", [1, 10, 1_000, 10_000, 100_000, 1_000_000])
+@pytest.mark.parametrize("heavy", [0.0, 0.5, 0.9])
+def test_a_sample_tells_how_many_keys_there_are(distinct: int, heavy: float) -> None:
+    """A key in most of the rows hides the others no more than the smaller sample of these does."""
+    random, sampled = np.random.default_rng(distinct), 1 << 14
+    sample = random.integers(0, distinct, sampled)
+    sample[random.random(sampled) < heavy] = 0
+    rest = sampled * (1 - heavy)
+    pairs = rest**2 / (2 * distinct)  # of equal keys that a sample of the others is expected to have
+    estimate = distinct_of_sample(sample, 10**8)
+    if pairs >= 16:
+        assert abs(estimate - distinct) <= (0.05 + 5 / math.sqrt(pairs)) * distinct + 2
+    else:
+        assert estimate >= rest / 2
+
+
+def test_a_sample_without_a_repeated_key_tells_nothing() -> None:
+    assert distinct_of_sample(np.arange(1 << 10), 77_777) == 77_777
+    assert distinct_of_sample(np.zeros(1 << 10, np.int64), 77_777) == 1
