@@ -6,7 +6,7 @@ Strings need no table of rows. Their `StringTable` has a number for each, so an 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +54,24 @@ class Known(Protocol):
 
     def contains(self, elements: Elements) -> Any:
         """Which elements are there, bool[n]. Raises as `codes_of`."""
+
+
+class _Sought(NamedTuple):
+    """What is looked up of items.
+
+    Attributes
+    ----------
+    rows
+        Strings, or keys; None if no item can be there.
+    there
+        Which items have such a row; None: all.
+    held
+        What the rows lead to: rows of strings are addresses.
+    """
+
+    rows: npt.NDArray[Any] | None
+    there: Valid
+    held: Any
 
 
 class KnownItems:
@@ -146,15 +164,15 @@ class KnownItems:
 
     def some_codes_of(self, elements: Elements) -> SomeCodes:
         """As `Known.some_codes_of`."""
-        sought, there = self._sought(elements.items)
-        if sought is None or there is not None or self._table is None:
+        sought = self._sought(elements.items)
+        if sought.rows is None or sought.there is not None or self._table is None:
             return SomeCodes(None, self.codes_of(elements))
-        return some_codes_in(self._table, sought, self._code_type)
+        return some_codes_in(self._table, sought.rows, self._code_type)
 
     def _answers(self, items: Items, look_up: _LookUp, absent: Any, of_null: Any) -> npt.NDArray[Any]:
         """One answer for each item: of those that have a row, by a function of their rows."""
-        sought, there = self._sought(items)
-        found = None if sought is None else look_up(sought)
+        sought = self._sought(items)
+        found, there = None if sought.rows is None else look_up(sought.rows), sought.there
         if there is None:
             assert found is not None
             return found
@@ -165,19 +183,18 @@ class KnownItems:
             answers[~items.valid] = of_null
         return answers
 
-    def _sought(self, items: Items) -> tuple[npt.NDArray[Any] | None, Valid]:
-        """What is looked up of items, strings or keys; None if no item can be there. And which items have one."""
+    def _sought(self, items: Items) -> _Sought:
         there, n = items.valid, len(items.array)
         compared = as_type_of(items, self._like)
         if compared is None:
-            return None, np.zeros(n, np.bool_)
+            return _Sought(None, np.zeros(n, np.bool_), None)
         if compared.fits is not None:
             there = compared.fits if there is None else compared.fits & there
         if isinstance(compared.items, Fixed):
             rows = packed(self._engine, Fixed(compared.items.array, there), self._nan)
-            return as_keys(rows), rows.kept
+            return _Sought(as_keys(rows), rows.kept, rows)
         strings = compared.items.array
-        return np.ascontiguousarray(strings if there is None else strings[there]), there
+        return _Sought(np.ascontiguousarray(strings if there is None else strings[there]), there, compared.items)
 
     def _codes(self, rows: npt.NDArray[Any]) -> Indices:
         """The codes of strings, or of keys."""
@@ -186,11 +203,11 @@ class KnownItems:
             self._places.find(address_of(rows), len(rows), address_of(found), found.itemsize)
             return found
         if self._strings is None:
-            places, codes = some_codes_in(self._table, rows, self._code_type)
-            return codes if places is None else _spread(places, codes, len(rows))
+            some = some_codes_in(self._table, rows, self._code_type)
+            return some.codes if some.places is None else _spread(some.places, some.codes, len(rows))
         assert self._code_of_string is not None
-        found: Indices = self._code_of_string[self._numbers(rows).view(np.int32)]  # `_NO_NUMBER` is -1 then
-        return found
+        places = self._numbers(rows).view(np.int32)  # `_NO_NUMBER` is -1 then
+        return self._code_of_string.take(places)
 
     def _flags(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Which strings, or keys, are there."""
