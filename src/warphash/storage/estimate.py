@@ -79,9 +79,9 @@ def estimate_distinct(engine: Engine, rows: int, row_bytes: int, n: int, stream:
 def distinct_of_sample(sample: npt.NDArray[Any], n: int) -> int:
     """Estimate how many different words there are among ``n``, of which ``sample`` has some from random places.
 
-    By the words that are once and those that are twice in the sample (Chao, Scandinavian Journal of Statistics 11, 1984,
-    in the form without bias). If words are equally frequent, that is their number; if not, it is less. A word with a
-    large share of the sample changes nothing.
+    By the words that are once and those that are twice in the sample (Chao, Scandinavian Journal of Statistics 11,
+    1984, in the form without bias). If words are equally frequent, that is their number; if not, it is less. A word
+    with a large share of the sample changes nothing.
     """
     counts = np.unique(sample, return_counts=True)[1]
     if len(counts) == len(sample):
