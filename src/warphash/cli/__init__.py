@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import bench, compile, doctor, figure, results, tune
+from . import bench, compile, count, dedupe, doctor, figure, group, join, results, tune, unique
 
 __all__ = ["app", "main"]
 
@@ -21,7 +21,7 @@ app = typer.Typer(
     cls=shell.Group,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Hash tables, on the GPU and the CPU.",
+    help="Hash tables, on the GPU and the CPU; and what they do for CSV and Parquet files.",
 )
 
 
@@ -46,6 +46,7 @@ def _options(
 
 
 _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Data files": (unique.unique, count.count, dedupe.dedupe, join.join, group.group),
     "Laboratory": (bench.bench, figure.figure, results.results),
     "Kernels and this machine": (compile.compile, tune.tune, doctor.doctor),
 }
