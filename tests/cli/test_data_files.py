@@ -268,8 +268,16 @@ def test_a_column_that_turns_into_text_late(run: Any) -> None:
 
 def test_an_empty_text_is_no_null(run: Any, capsysbinary: Any) -> None:
     Path("a.csv").write_text('key,n\n"",1\n,2\n"",3\n')
-    assert run("unique", "a.csv", "--on", "key") == 0
-    assert capsysbinary.readouterr().out == b'key\n""\n\n'
+    assert run("dedupe", "a.csv", "--on", "key") == 0
+    assert capsysbinary.readouterr().out == b'key,n\n"",1\n,2\n'
+
+
+def test_a_null_in_a_single_column_is_no_empty_line(run: Any, capsysbinary: Any) -> None:
+    Path("a.csv").write_text("key,n\n5,1\n,2\n")
+    assert run("unique", "a.csv", "--on", "key", "-o", "b.csv") == 0
+    assert Path("b.csv").read_text() == 'key\n"5"\n""\n'
+    assert run("group", "b.csv", "--on", "key", "--agg", "sum=key:sum") == 0
+    assert capsysbinary.readouterr().out == b"key,sum\n5,5\n,0\n"
 
 
 def test_a_column_whose_name_has_a_comma(run: Any, capsysbinary: Any) -> None:
@@ -359,7 +367,6 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("unique", "a.csv", "-o", "b.txt"), "expected a file .csv, .csv.gz or .parquet, got 'b.txt'"),
     (("unique", "a.csv", "-o", "none/b.csv"), "there is no folder none to write b.csv to"),
     (("unique", "a.csv", "-o", "folder.csv"), "folder.csv is a folder"),
-    (("unique", "list.parquet", "--on", "n", "-o", "b.csv"), "give -o FILE.parquet"),
     (("dedupe", "list.parquet", "--on", "a", "-o", "b.csv"), "give -o FILE.parquet"),
     (("count", "a.csv", "--plot", "b.xyz"), "must end in a format of pictures"),
     (("count", "a.csv", "--top", "0"), "--top"),

@@ -3,7 +3,8 @@
 A column of CSV files is int64 or float64 where that loses nothing, and else text. All rows are seen before this is
 decided, and the rows of several files together. Integers are those that are written as Python would write them, so 007
 stays text, and so does a column with an integer that is too long for int64: float64 would make equal what differs. An
-empty field is a null; a field that is quoted and empty is an empty text. Dates stay text, as they were written.
+empty field is a null. A field that is quoted and empty is an empty text, and a null in a file of one column. Dates stay
+text, as they were written.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextlib
 import csv
 import gzip
 import io
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -38,8 +40,10 @@ Needed = Callable[[list[str]], list[str]]
 
 _CSV = (".csv", ".csv.gz")
 _PARQUET = ".parquet"
-_LONG_OR_PADDED = r"^-?(0[0-9]|[0-9]{16})"
-"""Numbers that float64 would change: with leading zeros, or with more digits than it has."""
+_NO_FLOAT = r"^-?(\+|0[0-9]|[0-9]{16})"
+"""Numbers that are not written as usual, with a plus or leading zeros, or that have more digits than float64."""
+_BROKEN_PIPE = 128 + 13
+"""What a shell reports for a command that SIGPIPE ended."""
 _TO_QUOTE = '[",\r\n]|^$'
 _ROWS_AT_ONCE = 1 << 16
 
@@ -73,7 +77,7 @@ class _CsvFile:
             include_columns=columns if columns != self.names else [],
             null_values=[""],
             strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
+            quoted_strings_can_be_null=len(self.names) == 1,
         )
         return self._csv.read_csv(self._source(), parse_options=self._parse, convert_options=options)
 
@@ -186,9 +190,7 @@ def write(table: Any, out: str) -> None:
 
     try:
         if out == STANDARD:
-            sys.stdout.flush()
-            _write_csv(table, sys.stdout.buffer)
-            sys.stdout.buffer.flush()
+            _write_to_standard_output(table)
         else:
             atomic_file.replace(out, lambda file: _write_to(table, file, out))
     except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError) as error:
@@ -271,8 +273,18 @@ def _numbers(column: Any) -> Any:
         return whole if compute.all(compute.equal(compute.cast(whole, arrow.string()), column)).as_py() else column
     with contextlib.suppress(arrow.ArrowInvalid):
         real = compute.cast(column, arrow.float64())
-        return column if compute.any(compute.match_substring_regex(column, _LONG_OR_PADDED)).as_py() else real
+        return column if compute.any(compute.match_substring_regex(column, _NO_FLOAT)).as_py() else real
     return column
+
+
+def _write_to_standard_output(table: Any) -> None:
+    try:
+        sys.stdout.flush()
+        _write_csv(table, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:  # the reader has enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes standard output at its end
+        raise typer.Exit(_BROKEN_PIPE) from None
 
 
 def _write_to(table: Any, file: BinaryIO, out: str) -> None:
@@ -288,11 +300,18 @@ def _write_to(table: Any, file: BinaryIO, out: str) -> None:
 
 
 def _write_csv(table: Any, file: Any) -> None:
-    """Write CSV. Texts are quoted if one of them has to be."""
+    """Write CSV. Texts are quoted if one of them has to be.
+
+    A null in a single column is a quoted empty text, as Python's csv and pandas have it: readers skip an empty line.
+    """
+    import pyarrow as arrow
+    from pyarrow import compute
     from pyarrow import csv as arrow_csv
 
     head = io.StringIO()
     csv.writer(head, lineterminator="\n").writerow(table.column_names)
+    if table.num_columns == 1 and table.column(0).null_count:
+        table = arrow.table([compute.fill_null(table.column(0).cast(arrow.string()), "")], names=table.column_names)
     quoted = any(_has_to_be_quoted(column) for column in table.columns)
     options = arrow_csv.WriteOptions(
         include_header=False, batch_size=_ROWS_AT_ONCE, quoting_style="needed" if quoted else "none"

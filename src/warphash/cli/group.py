@@ -43,7 +43,8 @@ def group(
 
     def needed(names: list[str]) -> list[str]:
         columns = [column for given in asked.values() if given != "size" for column in given[:1]]
-        return list(dict.fromkeys(data_files.chosen(names, on, "--on") + data_files.chosen(names, columns, "--agg")))
+        summarised = data_files.chosen(names, columns, "--agg") if columns else []
+        return list(dict.fromkeys(data_files.chosen(names, on, "--on") + summarised))
 
     with work.step("read"):
         table = data_files.read(files, needed, text=text)

@@ -1,12 +1,12 @@
 """What all commands share: the consoles, errors and exit codes, and how ``--help`` shows options.
 
 A command exits with 0; with 1 where it found what a shell would ask about, such as wrong answers or duplicates; with 2
-for an error, which is one line on standard error; with 130 after Ctrl-C.
+for an error, which is one line on standard error; with 130 after Ctrl-C; and with 141 where the reader of standard
+output ends first, as `head` does.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any, NoReturn
 
@@ -30,9 +30,6 @@ errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 _UsageError: Any = typer.BadParameter.__mro__[1]
 """click's ``UsageError``. Newer versions of typer carry their own copy of click, so the class is taken from typer."""
-
-_BROKEN_PIPE = 128 + 13
-"""What a shell reports for a command that SIGPIPE ended."""
 
 
 class Command(TyperCommand):
@@ -71,9 +68,6 @@ def run(app: typer.Typer) -> None:
         if (error.name or "warphash").startswith("warphash"):
             raise
         _fail(f"this needs {(error.name or '').partition('.')[0]}: pip install 'warphash[bench]'")
-    except BrokenPipeError:  # the reader of standard output has enough, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes standard output at its end
-        raise SystemExit(_BROKEN_PIPE) from None
     except (WarphashError, OSError, MemoryError) as error:
         _fail(str(error) or "out of memory: take fewer keys with --n")
     else:
