@@ -1,0 +1,54 @@
+"""`warphash dedupe`: the rows of data files, one of each key."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+import typer
+
+from . import data_files
+from .data_files import FILES, ON, OUT, STANDARD, TEXT
+from .summary import Work
+
+__all__ = ["Keep", "dedupe"]
+
+
+class Keep(StrEnum):
+    """Which of the rows with one key stays."""
+
+    FIRST, LAST, NONE = "first", "last", "none"
+
+
+_KEEP: dict[Keep, Literal["first", "last", False]] = {Keep.FIRST: "first", Keep.LAST: "last", Keep.NONE: False}
+
+
+def dedupe(
+    files: Annotated[list[str], FILES],
+    on: Annotated[list[str] | None, ON] = None,
+    out: Annotated[str, OUT] = STANDARD,
+    keep: Annotated[
+        Keep, typer.Option(help="Of the rows with one key, the first or the last; or none of them.")
+    ] = Keep.FIRST,
+    check: Annotated[bool, typer.Option("--check", help="Write no rows; exit with 1 if keys repeat.")] = False,
+    text: Annotated[bool, TEXT] = False,
+) -> None:
+    """Drop rows whose key another row has. Rows stay whole and in their order."""
+    from .. import drop_duplicates
+    from ..errors import ParameterError
+
+    work = Work(out)
+    if check and out != STANDARD:
+        raise ParameterError("--check writes no rows: leave --out out")
+    data_files.check_output(out)
+    with work.step("read"):
+        table = data_files.read(files, text=text)
+    keys = data_files.chosen(table.column_names, on, "--on")
+    with work.step("dedupe"):
+        rows = drop_duplicates(table, keys, keep=_KEEP[keep])
+    if not check:
+        with work.step("write"):
+            data_files.write(rows, out)
+    work.report(rows_in=len(table), rows_out=0 if check else len(rows), dropped=len(table) - len(rows))
+    if check and len(rows) < len(table):
+        raise typer.Exit(1)

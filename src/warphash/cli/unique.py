@@ -1,0 +1,37 @@
+"""`warphash unique`: the distinct rows of data files."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from . import data_files
+from .data_files import FILES, ON, OUT, STANDARD, TEXT
+from .summary import Work
+
+__all__ = ["unique"]
+
+
+def unique(
+    files: Annotated[list[str], FILES],
+    on: Annotated[list[str] | None, ON] = None,
+    out: Annotated[str, OUT] = STANDARD,
+    sort: Annotated[bool, typer.Option("--sort", help="In ascending order, not in that of first appearance.")] = False,
+    text: Annotated[bool, TEXT] = False,
+) -> None:
+    """Print the distinct values of columns of CSV and Parquet files.
+
+    Rows come in the order of first appearance. Several files are read one behind the other.
+    """
+    from .. import unique as distinct
+
+    work = Work(out)
+    data_files.check_output(out)
+    with work.step("read"):
+        table = data_files.read(files, lambda names: data_files.chosen(names, on, "--on"), text=text)
+    with work.step("unique"):
+        rows = distinct(table.select(data_files.chosen(table.column_names, on, "--on")), sorted=sort)
+    with work.step("write"):
+        data_files.write(rows, out)
+    work.report(rows_in=len(table), distinct_keys=len(rows), rows_out=len(rows))
