@@ -27,6 +27,7 @@ __all__ = ["bench"]
 
 _LEAST_LOAD = 0.01
 _OPS_ROWS = 10_000_000
+_NOT_OF_OPS = ("design", "load", "values", "data", "rivals", "limits", "sweep")
 
 
 def bench(
@@ -64,6 +65,10 @@ def bench(
         bool, typer.Option("--ops", help="Measure unique, isin and other verbs beside the libraries that have them.")
     ] = False,
     op: Annotated[list[str] | None, typer.Option(help="Of --ops, this operation alone, such as isin.")] = None,
+    jobs: Annotated[
+        bool, typer.Option("--jobs", help="Measure jobs of users, in the ways of several libraries, on the CPU.")
+    ] = False,
+    job: Annotated[list[str] | None, typer.Option(help="Of --jobs, this job alone, such as dedupe.")] = None,
     json: Annotated[Path, typer.Option(help="File for the results.")] = Path("results.json"),
     plot: Annotated[Path, typer.Option(help="File for the picture.")] = Path("bench.png"),
     quick: Annotated[bool, typer.Option("--quick", help="Few random keys, one repetition: some seconds.")] = False,
@@ -71,7 +76,7 @@ def bench(
     """Build and query every design on real and on random keys. Verify, print and draw the results.
 
     With --sweep, measure tables of random keys while one thing varies. With --ops, measure the relational verbs beside
-    other libraries. Ctrl-C keeps what was measured then.
+    other libraries, and with --jobs whole jobs. Ctrl-C keeps what was measured then.
     """
     for variable in ("WARPHASH_NUM_THREADS", "POLARS_MAX_THREADS", "OMP_NUM_THREADS") if threads else ():
         os.environ[variable] = str(threads)
@@ -88,7 +93,11 @@ def bench(
 
     value, key = None if values == "none" else values, keys or "uint32"
     if ops or op:
-        _check_ops(context)
+        _check_options(context, "--ops", _NOT_OF_OPS)
+    if jobs or job:
+        _check_options(context, "--jobs", (*_NOT_OF_OPS, "ops", "op", "keys"))
+        if device not in (None, "cpu"):
+            raise ParameterError(f"--jobs are done on the CPU, got --device {device}: leave it out")
     if not 0 < load <= 1:
         raise ParameterError(f"--load must be in (0, 1], got {load:g}")
     if load < _LEAST_LOAD:
@@ -105,6 +114,9 @@ def bench(
     if ops or op:
         config_of_ops = OpsConfig(n or (200_000 if quick else _OPS_ROWS), keys or "int64", seed)
         _measure_ops(op or (), config_of_ops, device, files, quick)
+        return
+    if jobs or job:
+        _measure_jobs(job or (), n or (20_000 if quick else None), seed, files, quick)
         return
     where = HashSet("uint32", capacity=1, device=device).device
     lab = Lab(where, repetitions=1 if quick else 5, with_ceilings=not sweep)
@@ -182,13 +194,13 @@ def _measure_sweep(
     exit_if_wrong(sum(point.measurement.mismatches for point in points))
 
 
-def _check_ops(context: typer.Context) -> None:
-    """Raise if an option was given that --ops does not take."""
+def _check_options(context: typer.Context, option: str, others: Sequence[str]) -> None:
+    """Raise if another option was given that this one does not take."""
     from ..errors import ParameterError
 
-    for name in ("design", "load", "values", "data", "rivals", "limits", "sweep"):
+    for name in others:
         if getattr(context.get_parameter_source(name), "name", "DEFAULT") != "DEFAULT":
-            raise ParameterError(f"--ops measures verbs beside all installed libraries: leave --{name} out")
+            raise ParameterError(f"{option} measures verbs beside all installed libraries: leave --{name} out")
 
 
 def _measure_ops(names: Sequence[str], config: OpsConfig, device: str | None, files: Files, quick: bool) -> None:
@@ -217,6 +229,29 @@ def _measure_ops(names: Sequence[str], config: OpsConfig, device: str | None, fi
         console.print(f"Not measured: {name}, {why}.", highlight=False)
     console.print(f"Results in {files.json}, picture in {files.plot}.", highlight=False)
     exit_if_wrong(sum(rate.mismatches for rate in rates))
+
+
+def _measure_jobs(names: Sequence[str], rows: int | None, seed: int, files: Files, quick: bool) -> None:
+    """Measure jobs beside other libraries, and print their times."""
+    from ..lab.bench.runner import Lab
+    from ..lab.jobs import chosen
+    from ..lab.report.job_files import measure_jobs_to_files
+    from ..lab.report.job_tables import render_jobs
+
+    jobs = chosen(names)
+    with _progress() as progress:
+        task = progress.add_task("making rows", total=None)
+
+        def note(text: str) -> None:
+            progress.update(task, description=text)
+
+        lab = Lab("cpu", repetitions=1 if quick else 5)
+        times, not_measured = measure_jobs_to_files(lab, jobs, rows, seed, files, note)
+    console.print(render_jobs(times))
+    for name, why in not_measured.items():
+        console.print(f"Not measured: {name}, {why}.", highlight=False)
+    console.print(f"Results in {files.json}, picture in {files.plot}.", highlight=False)
+    exit_if_wrong(sum(time.mismatches for time in times))
 
 
 def _progress() -> Progress:

@@ -55,6 +55,7 @@ _BENCHES = {
         "rivals-one-thread": "--rivals --data random --n 10000000 --design bcht --threads 1",
         "ops": "--ops",
         "ops-one-thread": "--ops --threads 1",
+        "jobs": "--jobs",
         "sweep-size": "--sweep size --n 10000000 --threads 1",
         "sweep-load": "--sweep load --n 1000000 --threads 1",
     },
@@ -159,7 +160,7 @@ def why_due(piece: Piece, folder: Path) -> str | None:
         return "another command"
     if not content.get("complete", True):
         return "not all points"
-    rows = [row for name in ("points", "measurements", "contests", "ops") for row in content.get(name, [])]
+    rows = [row for name in ("points", "measurements", "contests", "ops", "jobs") for row in content.get(name, [])]
     wrong = sum(row["mismatches"] for row in rows)
     return f"{wrong:,} wrong answers" if wrong else None
 

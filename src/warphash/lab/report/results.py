@@ -52,6 +52,11 @@ A file of ``warphash bench --ops`` has ``not_measured`` and ``complete``, and go
 ``ops``
     One object for each rate (`OpRate`), with ``mismatches``, its wrong answers.
 
+A file of ``warphash bench --jobs`` has ``libraries``, ``not_measured`` and ``complete``, too, and goes on with
+
+``jobs``
+    One object for each contestant of a job (`JobTime`).
+
 A file of ``warphash figure`` goes on with
 
 ``figure``
