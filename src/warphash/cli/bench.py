@@ -13,7 +13,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..designs import registry
-from .limits import MOST_KEYS, MOST_SEED
+from .limits import MOST_SEED, keys_of, listed
 from .shell import console, exit_if_wrong
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def bench(
     n: Annotated[
         int | None,
         typer.Option(
-            min=1,
-            max=MOST_KEYS,
+            parser=keys_of,
+            metavar="N",
             help="Most keys; default: 1 million random ones on a CPU and 50 million on a GPU, a whole file (3 million "
             "of tpch on a CPU), what the memory takes in a sweep of sizes, and 10 million with --ops.",
         ),
@@ -104,14 +104,14 @@ def bench(
     files = Files(json, plot, "warphash " + shlex.join(sys.argv[1:]))
     if ops or op:
         config_of_ops = OpsConfig(n or (200_000 if quick else _OPS_ROWS), keys or "int64", seed)
-        _measure_ops(op or (), config_of_ops, device, files, quick)
+        _measure_ops(listed(op), config_of_ops, device, files, quick)
         return
     where = HashSet("uint32", capacity=1, device=device).device
     lab = Lab(where, repetitions=1 if quick else 5, with_ceilings=not sweep)
     known = Limits(lab.memory)
     if sweep:
         config = sweeps.config_for(sweep, lab.memory, n or (200_000 if quick else None), load, key, value, seed)
-        chosen = [s for name in design or () for s in standard.settings_of(name, load)]
+        chosen = [s for name in listed(design) for s in standard.settings_of(name, load)]
         chosen = chosen or [sweeps.automatic(config, where)]
         _measure_sweep(sweep, lab, config, chosen, known, files)
         if limits:
@@ -119,7 +119,7 @@ def bench(
         return
     # These limits keep the whole run well under a minute on two processors.
     most = {"random": 1_000_000, "tpch": 3_000_000} if where == "cpu" else {"random": 50_000_000}
-    settings = [s for name in design or registry.names() for s in standard.settings_of(name, load)]
+    settings = [s for name in listed(design) or registry.names() for s in standard.settings_of(name, load)]
     measured: list[Measurement] = []
     shares: list[Limit | None] = []
     contests: list[contest.Contest] = []
