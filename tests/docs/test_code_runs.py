@@ -1,4 +1,4 @@
-"""Every Python block of the documents and every example runs, and its assertions hold."""
+"""Every Python block of the documents and every example runs, and its assertions hold; commands print what is shown."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import importlib.util
 import logging
 import re
 import runpy
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +28,7 @@ MODULES = sorted(
     for path in (ROOT / "src" / "warphash").rglob("*.py")
     if ">>>" in path.read_text(encoding="utf-8")
 )
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^```(?:python\n(?P<python>.*?)|console\n(?P<console>.*?))^```$", re.DOTALL | re.MULTILINE)
 FRAMEWORK = re.compile(r"^(?:import|from) (torch|jax|pandas)\b", re.MULTILINE)
 
 
@@ -59,10 +62,23 @@ def test_blocks_of(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     text = document.read_text(encoding="utf-8")
     namespace = {"__name__": "__main__"}
     for block in BLOCK.finditer(text):
-        if lacks_framework(block[1]):
+        if block["console"]:
+            run_commands(block["console"])
+        elif lacks_framework(block["python"]):
             break
-        line = text.count("\n", 0, block.start(1))
-        exec(compile("\n" * line + block[1], str(document), "exec"), namespace)
+        else:
+            line = text.count("\n", 0, block.start("python"))
+            exec(compile("\n" * line + block["python"], str(document), "exec"), namespace)
+
+
+def run_commands(console: str) -> None:
+    """Each command, behind a dollar sign, prints the lines below it."""
+    here = f'warphash() {{ {shlex.quote(sys.executable)} -m warphash "$@"; }}; set -e -o pipefail; '
+    for part in console.removeprefix("$ ").split("\n$ "):
+        command, _, shown = part.partition("\n")
+        run = ["bash", "-c", here + command]
+        done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=60)
+        assert (done.returncode, done.stdout.rstrip("\n")) == (0, shown.rstrip("\n")), f"{command}: {done.stderr}"
 
 
 @pytest.mark.parametrize("module", MODULES)

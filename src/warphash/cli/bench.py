@@ -13,7 +13,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..designs import registry
-from .limits import MOST_KEYS, MOST_SEED
+from .limits import MOST_SEED, keys_of, listed
 from .shell import console, exit_if_wrong
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ def bench(
     n: Annotated[
         int | None,
         typer.Option(
-            min=1,
-            max=MOST_KEYS,
+            parser=keys_of,
+            metavar="N",
             help="Most keys; default: 1 million random ones on a CPU and 50 million on a GPU, a whole file (3 million "
             "of tpch on a CPU), what the memory takes in a sweep of sizes, and 10 million with --ops.",
         ),
@@ -113,7 +113,7 @@ def bench(
     files = Files(json, plot, "warphash " + shlex.join(sys.argv[1:]))
     if ops or op:
         config_of_ops = OpsConfig(n or (200_000 if quick else _OPS_ROWS), keys or "int64", seed)
-        _measure_ops(op or (), config_of_ops, device, files, quick)
+        _measure_ops(listed(op), config_of_ops, device, files, quick)
         return
     if jobs or job:
         _measure_jobs(job or (), n or (20_000 if quick else None), seed, files, quick)
@@ -123,7 +123,7 @@ def bench(
     known = Limits(lab.memory)
     if sweep:
         config = sweeps.config_for(sweep, lab.memory, n or (200_000 if quick else None), load, key, value, seed)
-        chosen = [s for name in design or () for s in standard.settings_of(name, load)]
+        chosen = [s for name in listed(design) for s in standard.settings_of(name, load)]
         chosen = chosen or [sweeps.automatic(config, where)]
         _measure_sweep(sweep, lab, config, chosen, known, files)
         if limits:
@@ -131,7 +131,7 @@ def bench(
         return
     # These limits keep the whole run well under a minute on two processors.
     most = {"random": 1_000_000, "tpch": 3_000_000} if where == "cpu" else {"random": 50_000_000}
-    settings = [s for name in design or registry.names() for s in standard.settings_of(name, load)]
+    settings = [s for name in listed(design) or registry.names() for s in standard.settings_of(name, load)]
     measured: list[Measurement] = []
     shares: list[Limit | None] = []
     contests: list[contest.Contest] = []

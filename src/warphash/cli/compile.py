@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ..designs import registry
+from .limits import listed
 
 __all__ = ["compile"]
 
@@ -32,6 +33,8 @@ def compile(
 
     given = dict(parsed(text) for text in parameter or ())
     types = keys, None if values == "none" else values
-    for name in design or ["auto"]:
-        for code in compile_ahead(*types, design=name, arch=arch, evict=evict, hash=hash, parameters=given):
+    for name in listed(design) or ["auto"]:
+        for code in compile_ahead(
+            *types, design=name, arch=listed(arch) or None, evict=evict, hash=hash, parameters=given
+        ):
             print(f"{code.arch} {code.program}: {'compiled' if code.compiled else 'was there'}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .limits import MOST_KEYS, MOST_SEED
+from .limits import MOST_SEED, keys_of
 from .shell import console, exit_if_wrong
 
 __all__ = ["figure"]
@@ -19,7 +19,9 @@ def figure(
     all_: Annotated[bool, typer.Option("--all", help="Draw all figures.")] = False,
     n: Annotated[
         int | None,
-        typer.Option(min=1, max=MOST_KEYS, help="Most keys; default: as the paper on a GPU, 1 million on a CPU."),
+        typer.Option(
+            parser=keys_of, metavar="N", help="Most keys; default: as the paper on a GPU, 1 million on a CPU."
+        ),
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; a GPU if one is usable.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for NAME.json and NAME.png.")] = Path(),

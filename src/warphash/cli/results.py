@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from .limits import listed
+
 __all__ = ["results"]
 
 
@@ -42,6 +44,6 @@ def results(
             print(f"{path}: {reason}")
         raise typer.Exit(bool(found))
     where = HashSet("uint32", device=device).device.partition(":")[0]
-    made = reference.make(folder, reference.pieces(where), seconds, only or (), print, jobs)
+    made = reference.make(folder, reference.pieces(where), seconds, listed(only), print, jobs)
     print(f"{len(made.made)} made, {len(made.failed)} failed, {len(made.left)} left")
     raise typer.Exit(bool(made.failed or made.left))
