@@ -166,7 +166,8 @@ class HashMap(PairTable[K, V]):
         Parameters
         ----------
         keys, values
-            Arrays of one length. The table goes to their device unless ``device`` is given.
+            Arrays of one length. The table goes to their device unless ``device`` is given. A list of lists is an array
+            of rows. A list or tuple of arrays is refused as keys, since the arrays may be meant as rows or as columns.
         scores
             As for `insert`.
         assume_unique
