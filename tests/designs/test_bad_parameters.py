@@ -90,8 +90,8 @@ def test_parameters_of_lists_where_there_are_none(design: str, name: str) -> Non
 )
 def test_names_of_papers_come_last(design: str, has: str) -> None:
     with pytest.raises(ParameterError) as caught:
-        HashSet("u4", design=design, device="cpu", slots=1)
-    assert str(caught.value) == f"design {design!r} has no parameter 'slots'; it has: {has}"
+        HashSet("u4", design=design, device="cpu", zzz=1)
+    assert str(caught.value) == f"design {design!r} has no parameter 'zzz'; it has: {has}"
 
 
 @pytest.mark.parametrize("design", list_designs())

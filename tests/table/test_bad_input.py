@@ -7,6 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import warphash
@@ -518,3 +521,27 @@ def test_errors_are_also_the_built_in_ones() -> None:
     assert issubclass(ParameterError, ValueError) and issubclass(warphash.CorruptFile, ValueError)
     for error in (DtypeError, ShapeError, ParameterError, DeviceError, warphash.TableFull, warphash.CorruptFile):
         assert issubclass(error, WarphashError)
+
+
+COLUMN = np.array([1, 1, 2])
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+@pytest.mark.parametrize(
+    "column", [COLUMN, pd.Series(COLUMN), pl.Series(COLUMN), pa.array(COLUMN)], ids=lambda column: type(column).__name__
+)
+@pytest.mark.parametrize("table", [HashMap, HashSet, MultiMap])
+def test_keys_that_may_be_columns_or_rows(table: Any, column: Any, kind: Callable[[Any], Any]) -> None:
+    """Refused; what the error proposes is taken, and means what the error says."""
+    values = () if table is HashSet else ([7, 8, 9],)
+    with pytest.raises(ShapeError, match=rf"a {kind.__name__} of 2 arrays, .* numpy.column_stack\(keys\) for columns"):
+        table.from_arrays(kind([column, column]), *values, device="cpu")
+    of_columns = table.from_arrays(np.column_stack([column, column]), *values, device="cpu")
+    assert sorted(map(tuple, np.unique(of_columns.keys(), axis=0).tolist())) == [(1, 1), (2, 2)]
+    of_rows = table.from_arrays(np.stack([column, column]), *(each[:2] for each in values), device="cpu")
+    assert np.unique(of_rows.keys(), axis=0).tolist() == [[1, 1, 2]]
+
+
+def test_lists_of_rows_and_of_single_arrays_of_no_axis_are_keys() -> None:
+    assert HashSet.from_arrays([[1, 2], [3, 4], [1, 2]], device="cpu").key_dtype.shape == (2,)
+    assert sorted(HashSet.from_arrays([np.array(3), np.int64(5)], device="cpu").keys().tolist()) == [3, 5]

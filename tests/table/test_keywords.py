@@ -12,7 +12,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from support.cases import design_names
-from warphash import HashMap
+from warphash import HashMap, HashSet, MultiMap, ParameterError
 from warphash.designs import auto, registry
 from warphash.designs.base import Parameter
 from warphash.runtime.abi import Comparison as ComparisonCode
@@ -58,6 +58,49 @@ def test_another_name_choice_or_mark_is_noticed() -> None:
 def test_every_keyword_is_told() -> None:
     taken = set(inspect.signature(BaseTable.__init__).parameters) - {"self", "key", "value", "parameters"}
     assert set(HINTS) == taken | {parameter for _, parameter in PARAMETERS} | {"priorities"}
+
+
+@pytest.mark.parametrize(
+    "function", [each for kind in (HashMap, HashSet, MultiMap) for each in (kind, kind.from_arrays)]
+)
+def test_signatures_name_every_keyword_with_its_default(function: Any) -> None:
+    shown = inspect.signature(function).parameters
+    assert not any(each.kind is inspect.Parameter.VAR_KEYWORD for each in shown.values())
+    of_arrays = {"keys", "values", "scores", "assume_unique"}
+    assert set(shown) - {"key", "value"} - of_arrays == set(HINTS)
+    for name, each in inspect.signature(BaseTable.__init__).parameters.items():
+        if name in HINTS:
+            assert shown[name].kind is inspect.Parameter.KEYWORD_ONLY
+            assert shown[name].default == each.default
+    assert f"{HINTS['seed']}".replace(" ", "") == shown["seed"].annotation.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("keyword", "nearest"),
+    [
+        ("desing", "'design'"),
+        ("prioritys", "'priorities'"),
+        ("capacty", "'capacity'"),
+        ("Slots_per_buckets", "'slots_per_bucket'"),
+        ("max_sizes", "'max_size'"),
+        ("load_fctor", "'load_factor'"),
+    ],
+)
+@pytest.mark.parametrize("make", [HashMap, HashMap.from_arrays, MultiMap, MultiMap.from_arrays])
+def test_a_wrong_keyword_gets_the_nearest_right_one(make: Any, keyword: str, nearest: str) -> None:
+    given = ("u4", "u4") if isinstance(make, type) else ([1], [2])
+    with pytest.raises(
+        ParameterError, match=rf"no parameter '{keyword}'; it has: .*; did you mean {nearest}"
+    ) as caught:
+        make(*given, design="iceberg", device="cpu", **{keyword: 1})
+    assert str(caught.value).endswith("?")
+
+
+def test_a_wrong_design_gets_the_nearest_right_one() -> None:
+    with pytest.raises(ParameterError, match="did you mean 'bcht'"):
+        HashMap("u4", "u4", design="bchtt", device="cpu")
+    with pytest.raises(ParameterError, match=r"or 'auto'$"):
+        HashMap("u4", "u4", design="xxxx", device="cpu")
 
 
 def test_names_are_those_of_the_registry() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ParameterError
+from ..errors import ParameterError, ShapeError
 from .adapters.columns import library_name
 from .arrow import ArrowData, read_arrow, speaks_arrow
 from .float_column import FloatColumn
@@ -81,7 +81,14 @@ def text_of(keys: Any) -> bool | None:
 
 
 def column_and_view(keys: Any, options: Mapping[str, Any]) -> tuple[Column, ArrayView]:
-    """The column that an array of keys is of, in a table with such options, and its view."""
+    """The column that an array of keys is of, in a table with such options, and its view.
+
+    Raises
+    ------
+    ShapeError
+        For a list or a tuple of arrays, which may be meant as rows or as columns; besides what `view` raises.
+    """
+    _refuse_list_of_arrays(keys)
     nulls, floats = options.get("nulls", "raise"), options.get("floats")
     if speaks_arrow(keys) and library_name(keys) is None and (chunks := read_arrow(keys)) is not None:
         keys = ArrowData(chunks)  # since the result of a query can be read only once
@@ -94,3 +101,15 @@ def column_and_view(keys: Any, options: Mapping[str, Any]) -> tuple[Column, Arra
         return Column.of_array(seen, "keys"), seen
     column = key_column(np.dtype((seen.dtype, seen.shape[1:])), nulls, floats if seen.dtype.kind == "f" else None)
     return column, column.view(keys, "keys")
+
+
+def _refuse_list_of_arrays(keys: Any) -> None:
+    if not isinstance(keys, list | tuple) or not keys:
+        return
+    first = keys[0]
+    if getattr(first, "shape", ()) or speaks_arrow(first):
+        raise ShapeError(
+            f"expected one array of keys, got a {type(keys).__name__} of {len(keys):,} arrays, which may be columns of "
+            "the keys or rows: call numpy.column_stack(keys) for columns, or numpy.stack(keys) for rows; other array "
+            "libraries have these functions, too"
+        )

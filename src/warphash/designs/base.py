@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Number, Real
 from typing import Any
 
 from ..errors import ParameterError
+from ..near_names import did_you_mean
 from .auto import chosen_slots
 from .layout import BUCKETS, Layout, Reads, SlotTypes
 
@@ -215,8 +216,13 @@ class Design:
             return Reads(slots * slot_bytes // 2, slot_bytes // 2, self.probes_in_a_row)
         return replace(self.layout.reads(slots, key_bytes, value_bytes), in_a_row=self.probes_in_a_row)
 
-    def resolve(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def resolve(self, given: Mapping[str, Any], keywords: Iterable[str] = ()) -> dict[str, Any]:
         """Defaults overlaid with ``given``, checked.
+
+        Parameters
+        ----------
+        keywords
+            What the caller takes beside the parameters: an error names the nearest of both.
 
         Raises
         ------
@@ -226,7 +232,11 @@ class Design:
         known = {p.name: p for p in self.parameters}
         for name in given:
             if name not in known:
-                raise ParameterError(f"design {self.name!r} has no parameter {name!r}; it has: {self.parameter_names}")
+                near = did_you_mean(name, dict.fromkeys((*known, *keywords)))
+                raise ParameterError(
+                    f"design {self.name!r} has no parameter {name!r}; it has: {self.parameter_names}"
+                    f"{near and f'; {near}'}"
+                )
         made = {p.name: p.check(self.name, given[p.name]) if p.name in given else p.default for p in self.parameters}
         self.check(made)
         return made

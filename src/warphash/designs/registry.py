@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from ..errors import ParameterError
+from ..near_names import did_you_mean
 from .base import Design
 
 __all__ = ["get", "names", "usual_parameters"]
@@ -49,5 +50,8 @@ def get(name: str) -> Design:
         If there is none.
     """
     if name not in _BY_NAME:
-        raise ParameterError(f"there is no design {name!r}; there are: {', '.join(names())}, or 'auto'")
+        near = did_you_mean(name, (*_BY_NAME, "auto"))
+        raise ParameterError(
+            f"there is no design {name!r}; there are: {', '.join(names())}, or 'auto'{near and f'; {near}'}"
+        )
     return _BY_NAME[name]

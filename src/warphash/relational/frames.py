@@ -6,21 +6,18 @@ What a verb answers is a frame of the library that it was given.
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Hashable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..errors import DtypeError, ParameterError
+from ..near_names import did_you_mean
 from .elements import elements_of
 from .numbered import Indices
 
 __all__ = ["Frame", "columns_of", "frame_of", "is_frame", "named"]
-
-_NEAREST = 3
-"""Names that an error shows, at most."""
 
 
 class Frame(Protocol):
@@ -255,10 +252,7 @@ def _place(names: list[Any], name: Any, parameter: str) -> int:
     raise ParameterError(f"there is no column {name!r} ({parameter}): {_nearest(name, names)}")
 
 
-def _nearest(name: Any, names: Iterable[Any]) -> str:
-    shown = {str(each): each for each in names}
-    lower = {text.lower(): text for text in shown}
-    near = [lower[text] for text in get_close_matches(str(name).lower(), lower, _NEAREST)]
-    if near:
-        return f"did you mean {' or '.join(repr(shown[text]) for text in near)}?"
-    return f"the columns are {', '.join(map(repr, shown.values()))}" if shown else "the frame has no columns"
+def _nearest(name: Any, names: list[Any]) -> str:
+    return did_you_mean(name, names) or (
+        f"the columns are {', '.join(map(repr, dict.fromkeys(names)))}" if names else "the frame has no columns"
+    )

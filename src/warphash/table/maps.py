@@ -22,6 +22,7 @@ from .items import PairTable
 from .keywords import Comparison, Operator, TableOptions, TableOptionsWithCapacity
 from .options import capacity_for, refuse_arrays
 from .plan import MapPlan, SetPlan
+from .signatures import names_keywords
 
 __all__ = ["HashMap", "HashSet"]
 
@@ -137,6 +138,7 @@ class HashMap(PairTable[K, V]):
 
     _kind = "HashMap"
 
+    @names_keywords(TableOptionsWithCapacity, BaseTable.__init__)
     def __init__(
         self,
         key: type[K] | np.dtype[K] | TypeSpec,
@@ -148,6 +150,7 @@ class HashMap(PairTable[K, V]):
         super().__init__(key, value, **options)
 
     @classmethod
+    @names_keywords(TableOptions, BaseTable.__init__)
     def from_arrays(
         cls,
         keys: npt.NDArray[KeyT] | Foreign | Sequence[Any],
@@ -163,7 +166,8 @@ class HashMap(PairTable[K, V]):
         Parameters
         ----------
         keys, values
-            Arrays of one length. The table goes to their device unless ``device`` is given.
+            Arrays of one length. The table goes to their device unless ``device`` is given. A list of lists is an array
+            of rows. A list or tuple of arrays is refused as keys, since the arrays may be meant as rows or as columns.
         scores
             As for `insert`.
         assume_unique
@@ -782,10 +786,12 @@ class HashSet(BaseTable[K]):
 
     _kind = "HashSet"
 
+    @names_keywords(TableOptionsWithCapacity, BaseTable.__init__)
     def __init__(self, key: type[K] | np.dtype[K] | TypeSpec, **options: Unpack[TableOptionsWithCapacity]) -> None:
         super().__init__(key, None, **options)
 
     @classmethod
+    @names_keywords(TableOptions, BaseTable.__init__)
     def from_arrays(
         cls,
         keys: npt.NDArray[KeyT] | Foreign | Sequence[Any],

@@ -21,9 +21,11 @@ from ..runtime.abi import Op, Operation
 from ..storage.chains.repeated_keys import RepeatedKeys
 from . import mixed_batch
 from .array_types import A, Batch, Bools, Counts, Foreign, K, Keys, KeyT, OneKey, TypeSpec, V, ValueT
+from .base import BaseTable
 from .front import COUNT
 from .items import PairTable
 from .keywords import DesignName, SharedOptions, TableOptions
+from .signatures import names_keywords
 
 if TYPE_CHECKING:
     from ..storage.groups.grouped_rows import GroupedRows
@@ -80,6 +82,7 @@ class MultiMap(PairTable[K, V]):
     _multi = True
     _operations = (Operation.FIND, Operation.INSERT, Operation.ERASE)
 
+    @names_keywords(SharedOptions, BaseTable.__init__)
     def __init__(
         self,
         key: type[K] | np.dtype[K] | TypeSpec,
@@ -94,6 +97,7 @@ class MultiMap(PairTable[K, V]):
         super().__init__(key, value, capacity=capacity, design=design, **options)
 
     @classmethod
+    @names_keywords(TableOptions, BaseTable.__init__)
     def from_arrays(
         cls,
         keys: npt.NDArray[KeyT] | Foreign | Sequence[Any],

@@ -18,6 +18,7 @@ from ..errors import DeviceError, ParameterError, PathError
 from ..storage.bounded.bound import EVICT, Bound
 from ..storage.hash_constants import HASHES
 from ..storage.slots import StoreOptions
+from .keywords import DesignParameters, TableOptionsWithCapacity
 
 __all__ = [
     "Choices",
@@ -35,6 +36,12 @@ __all__ = [
 
 LEAST_LOAD_FACTOR = 1e-9
 """With a lower load factor, the slots of one key would exceed the memory of any computer."""
+
+
+_KEYWORDS = tuple(
+    name for name in TableOptionsWithCapacity.__annotations__ if name not in DesignParameters.__annotations__
+)
+"""What every table takes, whatever its design is."""
 
 
 class Choices(NamedTuple):
@@ -143,7 +150,7 @@ def chosen(name: str, parameters: dict[str, Any], *, on_gpu: bool = False) -> tu
         name, chosen = auto.choose(priorities, on_gpu=on_gpu and not given)
         parameters = {**chosen, **given}
     design = registry.get(name)
-    return design, design.resolve(parameters)
+    return design, design.resolve(parameters, _KEYWORDS)
 
 
 def _load_factor_of(given: float | None, design: Design, parameters: dict[str, Any]) -> float:
