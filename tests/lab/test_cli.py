@@ -36,6 +36,14 @@ def test_bench_writes_results_and_a_picture(tmp_path):
     assert (tmp_path / "bench.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_results_on_standard_output(tmp_path):
+    done = warphash(*SMALL, "--design", "cuckoo", "--quick", "--json", "-", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert {m["design"] for m in json.loads(done.stdout)["measurements"]} == {"cuckoo"}
+    assert "Results in standard output, picture in bench.png." in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["bench.png"]
+
+
 ERRORS = [
     (("--design", "nope"), "there is no design 'nope'"),
     (("--load", "1.5"), r"--load must be in (0, 1], got 1.5"),

@@ -1,6 +1,7 @@
 """The commands of ``warphash`` that need optional packages. ``__main__.py`` has those that need none.
 
-A command is a module of its own; what they share is in ``shell.py``.
+A command is a module of its own; what they share is in ``shell.py``. Modules import NumPy and what needs it inside of
+functions, so that an error can name a package that is missing, and ``--help`` comes at once.
 """
 
 from __future__ import annotations

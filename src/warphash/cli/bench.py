@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -69,7 +71,7 @@ def bench(
         bool, typer.Option("--jobs", help="Measure jobs of users, in the ways of several libraries, on the CPU.")
     ] = False,
     job: Annotated[list[str] | None, typer.Option(help="Of --jobs, this job alone, such as dedupe.")] = None,
-    json: Annotated[Path, typer.Option(help="File for the results.")] = Path("results.json"),
+    json: Annotated[Path, typer.Option(help="File for the results; - is standard output.")] = Path("results.json"),
     plot: Annotated[Path, typer.Option(help="File for the picture.")] = Path("bench.png"),
     quick: Annotated[bool, typer.Option("--quick", help="Few random keys, one repetition: some seconds.")] = False,
 ) -> None:
@@ -106,6 +108,7 @@ def bench(
         raise ParameterError("a sweep takes random keys and tables of warphash: leave --data and --rivals out")
     if rivals and value is None:
         raise ParameterError("rivals look values up: leave --values none out")
+    json = context.with_resource(_file_for(json))
     atomic_file.check(json)
     plots.check_picture(plot)
     if json.resolve() == plot.resolve():
@@ -171,7 +174,7 @@ def bench(
         console.print(tables.render_contest(contests, workload.name))
     for name, why in left_out.items():
         console.print(f"Not measured: {name}, {why}.", highlight=False)
-    console.print(f"Results in {json}, picture in {plot}.", highlight=False)
+    _print_paths(json, plot)
     exit_if_wrong(sum(m.mismatches for m in measured) + sum(c.mismatches for c in contests))
 
 
@@ -190,7 +193,7 @@ def _measure_sweep(
 
         points = measure_to_files(name, lab, config, settings, limits, files, note)
     console.print(tables.render_sweep(name, points))
-    console.print(f"Results in {files.json}, picture in {files.plot}.", highlight=False)
+    _print_paths(files.json, files.plot)
     exit_if_wrong(sum(point.measurement.mismatches for point in points))
 
 
@@ -227,7 +230,7 @@ def _measure_ops(names: Sequence[str], config: OpsConfig, device: str | None, fi
         console.print(table)
     for name, why in not_measured.items():
         console.print(f"Not measured: {name}, {why}.", highlight=False)
-    console.print(f"Results in {files.json}, picture in {files.plot}.", highlight=False)
+    _print_paths(files.json, files.plot)
     exit_if_wrong(sum(rate.mismatches for rate in rates))
 
 
@@ -250,8 +253,34 @@ def _measure_jobs(names: Sequence[str], rows: int | None, seed: int, files: File
     console.print(render_jobs(times))
     for name, why in not_measured.items():
         console.print(f"Not measured: {name}, {why}.", highlight=False)
-    console.print(f"Results in {files.json}, picture in {files.plot}.", highlight=False)
+    _print_paths(files.json, files.plot)
     exit_if_wrong(sum(time.mismatches for time in times))
+
+
+@contextlib.contextmanager
+def _file_for(json: Path) -> Iterator[Path]:
+    """The file for the results. Those for standard output are kept in a temporary one, and tables go to standard error.
+
+    So standard output has what was measured then also after Ctrl-C.
+    """
+    if str(json) != "-":
+        yield json
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "results.json")
+        console.stderr = True
+        try:
+            yield file
+        finally:
+            console.stderr = False
+            if file.exists():
+                sys.stdout.write(file.read_text(encoding="utf-8"))
+                sys.stdout.flush()
+
+
+def _print_paths(json: Path, plot: Path) -> None:
+    where = "standard output" if console.stderr else json
+    console.print(f"Results in {where}, picture in {plot}.", highlight=False)
 
 
 def _progress() -> Progress:

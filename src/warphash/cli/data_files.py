@@ -21,9 +21,8 @@ from typing import Any, BinaryIO, Protocol
 
 import typer
 
-from .. import atomic_file
+from ..atomic_file import check, replace
 from ..errors import DtypeError, ParameterError, PathError
-from ..relational.frames import frame_of, named
 
 __all__ = ["FILES", "ON", "OUT", "STANDARD", "TEXT", "check_output", "chosen", "read", "write"]
 
@@ -156,6 +155,8 @@ def chosen(names: list[str], texts: Sequence[str] | None, option: str) -> list[s
     """
     import pyarrow as arrow
 
+    from ..relational.frames import frame_of, named
+
     parts = names if texts is None else [name for text in texts for name in _parts(text, names)]
     frame = frame_of(arrow.schema([(name, arrow.null()) for name in names]).empty_table())
     return [names[place] for place in named(frame, list(dict.fromkeys(parts)), option)]
@@ -173,7 +174,7 @@ def check_output(out: str) -> None:
     """
     if out != STANDARD:
         _check_format(out)
-        atomic_file.check(out)
+        check(out)
 
 
 def write(table: Any, out: str) -> None:
@@ -192,7 +193,7 @@ def write(table: Any, out: str) -> None:
         if out == STANDARD:
             _write_to_standard_output(table)
         else:
-            atomic_file.replace(out, lambda file: _write_to(table, file, out))
+            replace(out, lambda file: _write_to(table, file, out))
     except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError) as error:
         mend = "leave that column out" if out.endswith(_PARQUET) else "give -o FILE.parquet"
         raise DtypeError(f"a column cannot be written to {_shown(out)}: {error}; {mend}") from None
