@@ -175,7 +175,8 @@ class HashMap(PairTable[K, V]):
             cache is then built a third faster, if there is memory for a copy of the keys and values. On a CPU this
             saves little.
         capacity
-            As for the class; by default the number of keys, or less in a bounded table.
+            As for the class; by default the number of keys, or less in a bounded table. On a CPU, a table whose keys
+            repeat 8 times or more is shrunk behind its build.
         **options
             As for the class.
         """
@@ -184,6 +185,8 @@ class HashMap(PairTable[K, V]):
         types = column.numpy, Column.of_array(value_view, "values").numpy
         table: HashMap[Any, Any] = cls(*types, capacity=capacity_for(seen.rows, capacity, options), **options)
         table._parts.updates.update(None, seen, value_view, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
+        if capacity is None and not assume_unique:
+            table._shrink_if_repeated(seen.rows)
         return table
 
     @overload
@@ -806,6 +809,8 @@ class HashSet(BaseTable[K]):
         options.setdefault("device", seen.device if seen.host is None else None)
         table: HashSet[Any] = cls(column.numpy, capacity=capacity_for(seen.rows, capacity, options), **options)
         table._parts.updates.update(None, seen, None, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
+        if capacity is None and not assume_unique:
+            table._shrink_if_repeated(seen.rows)
         return table
 
     @overload
