@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from warphash import cli as command
 from warphash.errors import ParameterError
 from warphash.lab.jobs import JOBS, chosen
 from warphash.lab.jobs.base import OURS, lines_of
@@ -51,7 +54,7 @@ def test_a_wrong_answer_is_seen(name: str) -> None:
 def test_jobs_are_chosen_by_name() -> None:
     assert [job.name for job in chosen(["group", "texts"])] == ["group", "texts"]
     assert len(chosen([])) == len(JOBS)
-    with pytest.raises(ParameterError, match=r"dedupe, .*, got 'dedup'"):
+    with pytest.raises(ParameterError, match=r"--job must be one of dedupe, .*, got 'dedup'"):
         chosen(["dedup"])
 
 
@@ -68,3 +71,33 @@ def test_a_report_has_all_contestants(tmp_path: Path) -> None:
     assert "1 – 3" in shown and "3.00" in shown and "FAIL" in shown and "100 rows" in shown and "polars" in shown
     draw_jobs(times, tmp_path / "jobs.png", "a machine", complete=False)
     assert (tmp_path / "jobs.png").stat().st_size > 10_000
+
+
+def warphash(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    monkeypatch.setattr(sys, "argv", ["warphash", "bench", "--n", "5000", "--quick", *arguments])
+    with pytest.raises(SystemExit) as left:
+        command.main()
+    said = capsys.readouterr()
+    return int(left.value.code or 0), said.out + said.err
+
+
+def test_the_command_measures_chosen_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, said = warphash(monkeypatch, capsys, "--jobs", "--job", "group", "--job", "texts", "--device", "cpu")
+    assert code == 0, said
+    content = json.loads(Path("results.json").read_text())
+    assert {row["job"] for row in content["jobs"]} == {"group", "texts"} and content["complete"]
+    assert {row["rows"] for row in content["jobs"]} == {5000}
+    assert Path("bench.png").exists() and "group" in said and "…" not in said
+
+
+def test_the_command_fails_by_a_wrong_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lie = replace(JOBS["texts"], ways={**JOBS["texts"].ways, "pandas": lambda given: given.pandas})
+    monkeypatch.setitem(JOBS, "texts", lie)
+    code, said = warphash(monkeypatch, capsys, "--job", "texts")
+    assert code == 1 and "FAIL" in said

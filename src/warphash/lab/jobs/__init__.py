@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...errors import ParameterError
+from ..choice import chosen_of
 from .array_jobs import ARRAY_JOBS
 from .base import Job
 from .frame_jobs import FRAME_JOBS
@@ -16,8 +16,5 @@ JOBS = {job.name: job for job in (*FRAME_JOBS, *ARRAY_JOBS)}
 
 
 def chosen(names: Sequence[str]) -> list[Job]:
-    """The jobs of some names; all if there are none. Raises `ParameterError` for another name."""
-    for name in names:
-        if name not in JOBS:
-            raise ParameterError(f"expected jobs among {', '.join(JOBS)}, got {name!r}")
-    return [JOBS[name] for name in names or JOBS]
+    """The jobs of some names, in the order of a report; all if there are none. Raises as `chosen_of`."""
+    return chosen_of(JOBS, names, "--job")

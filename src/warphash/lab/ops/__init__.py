@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...errors import ParameterError
+from ..choice import chosen_of
 from . import distinct, grouped, joins, membership, summaries
 from .base import Op
 
@@ -26,6 +26,4 @@ def chosen(names: Sequence[str]) -> list[Op]:
     ParameterError
         If there is no such operation.
     """
-    if unknown := [name for name in names if name not in OPS]:
-        raise ParameterError(f"--op must be one of {', '.join(OPS)}, got {unknown[0]!r}")
-    return [op for name, op in OPS.items() if not names or name in names]
+    return chosen_of(OPS, names, "--op")
