@@ -444,3 +444,21 @@ def test_merges_are_those_of_polars(given_frames: Any, how: Any, nulls: Any) -> 
     assert made.schema == expected.schema
     of_arrow = warphash.merge(left.to_arrow(), right.to_arrow(), how, on=keys, nulls=nulls)
     assert rows_of(polars.from_arrow(of_arrow)) == rows_of(made)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@hows
+def test_keys_of_two_types_have_the_wider_one(library: str, how: Any) -> None:
+    left, right = pandas.DataFrame({"k": np.array([1, 2], "int32")}), pandas.DataFrame({"k": np.array([2, 3], "int64")})
+    if library != "pandas":
+        make = polars.from_pandas if library == "polars" else pyarrow.Table.from_pandas
+        left, right = make(left), make(right)
+    made = columns_of(warphash.merge(left, right, how))
+    assert made == {"k": {"left": [1, 2], "right": [2, 3], "outer": [1, 2, 3], "anti": [1]}.get(how, [2])}
+
+
+def test_keys_of_two_kinds_are_one_column_in_no_library() -> None:
+    left, right = polars.DataFrame({"k": [1]}), polars.DataFrame({"k": ["1"]})
+    assert len(warphash.merge(left, right)) == 0
+    with pytest.raises(warphash.DtypeError, match="of one type"):
+        warphash.merge(left.to_arrow(), right.to_arrow(), "outer")

@@ -483,13 +483,14 @@ def _joined(library: str, x: Any, y: Any) -> Any:
     if library == "polars":
         series = sys.modules["polars"].Series
         parts = [given if isinstance(given, series) else series(given) for given in (x, y)]
-        return parts[0].rename("").append(parts[1])
+        frames = [part.alias("").to_frame() for part in parts]
+        return sys.modules["polars"].concat(frames, how="vertical_relaxed").to_series()
     if library == "pyarrow":
         pyarrow = sys.modules["pyarrow"]
         arrays = [given if _module_of(given) == "pyarrow" else pyarrow.array(given) for given in (x, y)]
-        if not any(hasattr(array, "chunks") for array in arrays):
-            return pyarrow.concat_arrays(arrays)
-        return pyarrow.chunked_array([chunk for array in arrays for chunk in getattr(array, "chunks", [array])])
+        tables = [pyarrow.table({"": array}) for array in arrays]
+        made = pyarrow.concat_tables(tables, promote_options="permissive").column(0)
+        return made if any(hasattr(array, "chunks") for array in arrays) else made.combine_chunks()
     return np.concatenate([np.asarray(given, object) for given in (x, y)])
 
 

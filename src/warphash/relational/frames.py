@@ -185,7 +185,7 @@ def frame_of(given: Any) -> Frame:
     if frame is None:
         raise DtypeError(
             "expected a frame of pandas, Polars or PyArrow, or a mapping of names to arrays, got "
-            f"{type(given).__name__}: put the columns into one"
+            f"{type(given).__name__}: put the columns into one, and collect a lazy one"
         )
     return frame
 
