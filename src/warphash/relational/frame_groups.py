@@ -49,7 +49,8 @@ class FrameGroupBy:
         for name in asked:
             if name in names:
                 raise ParameterError(f"an answer and a key would both be named {name!r}: name the answer otherwise")
-        made = self._summarise(**{name: self._given(name, given) for name, given in asked.items()})
+        columns: dict[int, Any] = {}  # each once, however many answers it has
+        made = self._summarise(**{name: self._given(name, given, columns) for name, given in asked.items()})
         keys = made.keys if isinstance(made.keys, tuple) else (made.keys,)
         return self._frame.made({**dict(zip(names, keys, strict=True)), **made.columns})
 
@@ -57,7 +58,7 @@ class FrameGroupBy:
         """How many rows each group has, in a column ``"size"``."""
         return self.agg(size="size")
 
-    def _given(self, name: str, given: Any) -> Any:
+    def _given(self, name: str, given: Any, columns: dict[int, Any]) -> Any:
         """What `GroupBy.agg` takes."""
         if not (isinstance(given, tuple) and len(given) == 2):
             return given
@@ -65,4 +66,4 @@ class FrameGroupBy:
         if not isinstance(column, str | int | tuple):
             return given
         (place,) = named(self._frame, column, f"{name}=")
-        return self._frame.column(place), operation
+        return columns.setdefault(place, self._frame.column(place)), operation

@@ -26,8 +26,8 @@ class Frame(Protocol):
     library: str
     """Its name; ``"mapping"`` for a mapping."""
 
-    right_suffix: tuple[str, str]
-    """What the library appends to names that both sides of a join have."""
+    suffixes: tuple[str, str]
+    """What the library appends to names that both sides of a join have, on each side."""
 
     @property
     def names(self) -> list[Any]:
@@ -50,7 +50,7 @@ class Frame(Protocol):
 
 
 class _PandasFrame:
-    library, right_suffix = "pandas", ("_x", "_y")
+    library, suffixes = "pandas", ("_x", "_y")
 
     def __init__(self, given: Any) -> None:
         self._given, self._pandas = given, sys.modules["pandas"]
@@ -76,7 +76,7 @@ class _PandasFrame:
 
 
 class _PolarsFrame:
-    library, right_suffix = "polars", ("", "_right")
+    library, suffixes = "polars", ("", "_right")
 
     def __init__(self, given: Any) -> None:
         self._given, self._polars = given, sys.modules["polars"]
@@ -103,7 +103,7 @@ class _PolarsFrame:
 
 
 class _ArrowFrame:
-    library, right_suffix = "pyarrow", ("", "_right")
+    library, suffixes = "pyarrow", ("", "_right")
 
     def __init__(self, given: Any) -> None:
         self._given, self._arrow = given, import_module("pyarrow")
@@ -131,7 +131,7 @@ class _ArrowFrame:
 class _ArrayFrame:
     """A mapping of names to arrays. There are no nulls: NaN, or None in arrays of objects, stands for them."""
 
-    library, right_suffix = "mapping", ("", "_right")
+    library, suffixes = "mapping", ("", "_right")
 
     def __init__(self, given: Mapping[Any, Any]) -> None:
         self._given = dict(given)

@@ -131,7 +131,7 @@ def _side_by_side(
     names = left.names, right.names
     shared = {mine: theirs for mine, theirs in zip(*keys, strict=True) if names[0][mine] == names[1][theirs]}
     others = [place for place in range(len(names[1])) if place not in shared.values()]
-    shown = _shown(names, shared, others, left.right_suffix if suffixes is None else suffixes)
+    shown = _shown(names, shared, others, left.suffixes if suffixes is None else suffixes)
     made: dict[Any, Any] = {}
     is_whole = how == "left" and len(rows.left) == n  # each left row has one place, so it has its own
     for place, name in enumerate(shown[0]):
