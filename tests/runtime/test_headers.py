@@ -33,6 +33,7 @@ MAY_INCLUDE = {
     **{family: {family, "core", "platform"} for family in FAMILIES},
     "groups": {"groups", "rows", "core", "platform"},  # rows of any width are compared as everywhere
     "group_records": {"group_records", "groups", "core", "platform"},  # keys are numbered as everywhere
+    "joins": {"joins", "groups", "core", "platform"},  # a batch is cut into chunks as everywhere
     "designs": {"designs", "core", "platform", *FAMILIES},
 }
 """The folders whose headers a folder's headers may include."""

@@ -81,7 +81,7 @@ GROUP_RECORDS = KernelSpec("group_records", 0, 0, 0, header="group_records/gpu/e
 VALUE_LISTS = KernelSpec("value_lists", 0, 0, 0, header="groups/gpu/list_entries.cuh")
 """The lists of values of keys that repeat, and the order of a batch by the numbers of its keys."""
 
-JOINS = KernelSpec("joins", 0, 0, 0, header="joins/gpu/pairs.cuh")
+JOINS = KernelSpec("joins", 0, 0, 0, header="joins/gpu/entries.cuh")
 """The pairs of a join."""
 
 

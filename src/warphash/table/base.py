@@ -54,7 +54,7 @@ from .unclosed import Ending, flush_when_unclosed
 if TYPE_CHECKING:
     from .file_commit import FileCommit
 
-__all__ = ["BaseTable"]
+__all__ = ["BaseTable", "shrink_if_repeated"]
 
 _FEWEST_ROWS, _REPEATS = 1 << 16, 8
 """Where `from_arrays` shrinks a table: fewest rows, and how often a key is there on average. Shrinking reads all slots,
@@ -374,22 +374,6 @@ class BaseTable(Generic[K]):
         """Rebuild the table in the memory that the present keys need, without tombstones."""
         self._need("shrink")
         self._parts.guarded.alone(self._resize_locked, None)
-
-    def _shrink_if_repeated(self, rows: int) -> None:
-        """Shrink a table that was sized for so many rows, whose keys repeat so often that most of its memory is unused.
-
-        A CPU builds a table fastest with a slot for each row, and shrinks it in less time than an insert into a small
-        table takes more (docs/performance/cpu.md). A table on a GPU stays as it is, because the host does not wait
-        for its build. So does a table whose size the caller has set.
-        """
-        facts, store = self._parts.facts, self._parts.guarded.storage.store
-        may_resize = facts.options["on_full"] == "grow" and facts.bound is None and facts.load_bounds is None
-        is_plain = facts.memory == "device" and "shrink" in facts.design.capabilities
-        if rows < _FEWEST_ROWS or not may_resize or not is_plain or not self._parts.front.transfer.shares_memory:
-            return
-        if len(self) * _REPEATS < min(rows, store.capacity):
-            with suppress(MemoryError):  # the table is as it was
-                self.shrink()
 
     def _resize_locked(self, keys: int | None) -> None:
         """Make room for ``keys`` keys, if there is less; or rebuild for the present keys."""
@@ -761,3 +745,20 @@ class BaseTable(Generic[K]):
         )
         table._parts.front.know_names(description.get("names") or ())
         return table
+
+
+def shrink_if_repeated(table: BaseTable[Any], rows: int) -> None:
+    """Shrink a table that was sized for so many rows, whose keys repeat so often that most of its memory is unused.
+
+    A CPU builds a table fastest with a slot for each row, and shrinks it in less time than an insert into a small
+    table takes more (docs/performance/cpu.md). A table on a GPU stays as it is, because the host does not wait
+    for its build. So does a table whose size the caller has set.
+    """
+    facts, store = table._parts.facts, table._parts.guarded.storage.store
+    may_resize = facts.options["on_full"] == "grow" and facts.bound is None and facts.load_bounds is None
+    is_plain = facts.memory == "device" and "shrink" in facts.design.capabilities
+    if rows < _FEWEST_ROWS or not may_resize or not is_plain or not table._parts.front.transfer.shares_memory:
+        return
+    if len(table) * _REPEATS < min(rows, store.capacity):
+        with suppress(MemoryError):  # the table is as it was
+            table.shrink()

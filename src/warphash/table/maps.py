@@ -16,7 +16,7 @@ from ..errors import DtypeError, ParameterError, UnsupportedVerb
 from ..runtime.abi import Op
 from . import bounded, key_numbers, mapping, mixed_batch, set_algebra
 from .array_types import A, Batch, Bools, D, Foreign, K, Keys, KeyT, Like, OneKey, Order, TypeSpec, V, ValueT
-from .base import BaseTable
+from .base import BaseTable, shrink_if_repeated
 from .front import BOOL
 from .items import PairTable
 from .keywords import Comparison, Operator, TableOptions, TableOptionsWithCapacity
@@ -186,7 +186,7 @@ class HashMap(PairTable[K, V]):
         table: HashMap[Any, Any] = cls(*types, capacity=capacity_for(seen.rows, capacity, options), **options)
         table._parts.updates.update(None, seen, value_view, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
         if capacity is None and not assume_unique:
-            table._shrink_if_repeated(seen.rows)
+            shrink_if_repeated(table, seen.rows)
         return table
 
     @overload
@@ -810,7 +810,7 @@ class HashSet(BaseTable[K]):
         table: HashSet[Any] = cls(column.numpy, capacity=capacity_for(seen.rows, capacity, options), **options)
         table._parts.updates.update(None, seen, None, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
         if capacity is None and not assume_unique:
-            table._shrink_if_repeated(seen.rows)
+            shrink_if_repeated(table, seen.rows)
         return table
 
     @overload
