@@ -460,5 +460,6 @@ def test_keys_of_two_types_have_the_wider_one(library: str, how: Any) -> None:
 def test_keys_of_two_kinds_are_one_column_in_no_library() -> None:
     left, right = polars.DataFrame({"k": [1]}), polars.DataFrame({"k": ["1"]})
     assert len(warphash.merge(left, right)) == 0
-    with pytest.raises(warphash.DtypeError, match="of one type"):
-        warphash.merge(left.to_arrow(), right.to_arrow(), "outer")
+    for sides in ((left, right), (left.to_arrow(), right.to_arrow())):
+        with pytest.raises(warphash.DtypeError, match="of one type"):
+            warphash.merge(*sides, "outer")

@@ -483,6 +483,8 @@ def _joined(library: str, x: Any, y: Any) -> Any:
     if library == "polars":
         series = sys.modules["polars"].Series
         parts = [given if isinstance(given, series) else series(given) for given in (x, y)]
+        if not all(part.dtype.is_numeric() for part in parts):  # as text, 1 would equal "1"
+            return parts[0].rename("").append(parts[1])
         frames = [part.alias("").to_frame() for part in parts]
         return sys.modules["polars"].concat(frames, how="vertical_relaxed").to_series()
     if library == "pyarrow":
