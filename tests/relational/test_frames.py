@@ -222,6 +222,16 @@ class Streamed:
         return self._table.__arrow_c_stream__(requested_schema)
 
 
+@pytest.mark.parametrize("verb", [warphash.unique, warphash.factorize, warphash.value_counts, warphash.nunique])
+def test_a_stream_that_can_be_read_once_has_all_rows(verb: Any) -> None:
+    table = pyarrow.table({"a": [1, 2, 1], "b": ["x", "x", "x"]})
+    made, expected = verb(table.to_reader()), verb(table)
+    if not isinstance(made, tuple):
+        made, expected = (made,), (expected,)
+    assert list(map(str, made)) == list(map(str, expected))
+    assert warphash.nunique(table) == 2
+
+
 def test_a_relation_of_duckdb() -> None:
     duckdb = pytest.importorskip("duckdb")
     relation = duckdb.sql("select * from (values (7, 'a'), (3, 'b'), (7, 'c')) t(shop, name)")

@@ -153,13 +153,10 @@ def chosen(names: list[str], texts: Sequence[str] | None, option: str) -> list[s
     ParameterError
         If there is no such column, or more than one.
     """
-    import pyarrow as arrow
-
-    from ..relational.frames import frame_of, named
+    from ..relational.frames import named
 
     parts = names if texts is None else [name for text in texts for name in _parts(text, names)]
-    frame = frame_of(arrow.schema([(name, arrow.null()) for name in names]).empty_table())
-    return [names[place] for place in named(frame, list(dict.fromkeys(parts)), option)]
+    return [names[place] for place in named(names, list(dict.fromkeys(parts)), option)]
 
 
 def check_output(out: str) -> None:

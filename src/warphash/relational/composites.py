@@ -197,7 +197,7 @@ def _rows_of_frame(given: Any) -> RowElements:
     names = frame.names
     if not names:
         raise ShapeError("expected a frame with columns, got one without: its rows have nothing to compare")
-    named(frame, names, "the frame")  # none repeats
+    named(names, names, "the frame")  # none repeats
     columns = [elements_of(column) for column in columns_of(frame)]
     return RowElements(columns, lambda taken: frame.made(dict(zip(names, taken, strict=True))))
 

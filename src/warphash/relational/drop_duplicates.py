@@ -56,5 +56,5 @@ def drop_duplicates(
     {'user': array([7, 3]), 'page': array([1, 1])}
     """
     seen = frame_of(frame)
-    elements = rows_at(seen, named(seen, seen.names if subset is None else subset, "subset"))
+    elements = rows_at(seen, named(seen.names, seen.names if subset is None else subset, "subset"))
     return seen.taken(elements.places_of(~duplicated_rows(elements, keep)))

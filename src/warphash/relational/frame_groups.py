@@ -65,5 +65,5 @@ class FrameGroupBy:
         column, operation = given
         if not isinstance(column, str | int | tuple):
             return given
-        (place,) = named(self._frame, column, f"{name}=")
+        (place,) = named(self._frame.names, column, f"{name}=")
         return columns.setdefault(place, self._frame.column(place)), operation

@@ -6,12 +6,13 @@ What a verb answers is a frame of the library that it was given.
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
 
+from ..arrays.adapters.columns import frame_library, library_name
 from ..errors import DtypeError, ParameterError
 from ..near_names import did_you_mean
 from .elements import elements_of
@@ -163,8 +164,8 @@ class _ArrayFrame:
 
 
 def is_frame(given: Any) -> bool:
-    """Whether an object is a frame, as `frame_of` takes it."""
-    return _seen(given) is not None
+    """Whether an object is a frame, as `frame_of` takes it. Reads nothing of a stream."""
+    return _adapter_of(given) is not None
 
 
 def frame_of(given: Any) -> Frame:
@@ -174,53 +175,44 @@ def frame_of(given: Any) -> Frame:
     ----------
     given
         A DataFrame of pandas or Polars; a Table of PyArrow; a RecordBatch, a RecordBatchReader, or another object with
-        ``__arrow_c_stream__``, such as a relation of DuckDB, which become Tables; or a mapping of names to arrays.
+        ``__arrow_c_stream__``, such as a relation of DuckDB, which become Tables; or a mapping of names to arrays. A
+        stream can be read once.
 
     Raises
     ------
     DtypeError
         For another object.
     """
-    frame = _seen(given)
-    if frame is None:
+    adapter = _adapter_of(given)
+    if adapter is None:
         raise DtypeError(
             "expected a frame of pandas, Polars or PyArrow, or a mapping of names to arrays, got "
             f"{type(given).__name__}: put the columns into one, and collect a lazy one"
         )
-    return frame
+    return adapter(given)
 
 
-def _seen(given: Any) -> Frame | None:
-    library, kind = _class_of(given)
-    if library == "pandas" and kind == "DataFrame":
-        return _PandasFrame(given)
-    if library == "polars" and kind == "DataFrame":
-        return _PolarsFrame(given)
-    if library == "pyarrow" and kind == "Table":
-        return _ArrowFrame(given)
-    if library == "pyarrow" and kind == "RecordBatch":
-        return _ArrowFrame(import_module("pyarrow").Table.from_batches([given]))
+def _adapter_of(given: Any) -> Callable[[Any], Frame] | None:
+    """What sees a frame; None for another object."""
+    if library := frame_library(given):
+        return _ADAPTERS[library]
     if isinstance(given, Mapping):
-        return _ArrayFrame(given)
-    is_stream = hasattr(given, "__arrow_c_stream__") and (library, kind) not in _COLUMNS_THAT_STREAM
-    if is_stream and any(hasattr(given, name) for name in ("schema", "columns")):
-        return _ArrowFrame(import_module("pyarrow").RecordBatchReader.from_stream(given).read_all())
+        return _ArrayFrame
+    if hasattr(given, "__arrow_c_stream__") and library_name(given) is None:
+        return _of_stream if any(hasattr(given, name) for name in ("schema", "columns")) else None
     return None
 
 
-_COLUMNS_THAT_STREAM = frozenset((("pandas", "Series"), ("polars", "Series"), ("pyarrow", "ChunkedArray")))
-"""Classes with ``__arrow_c_stream__`` that are columns."""
+def _of_arrow(given: Any) -> Frame:
+    table = import_module("pyarrow").Table
+    return _ArrowFrame(given if isinstance(given, table) else table.from_batches([given]))
 
-_CLASSES = frozenset(("DataFrame", "Table", "RecordBatch", "Series", "ChunkedArray"))
+
+def _of_stream(given: Any) -> Frame:
+    return _ArrowFrame(import_module("pyarrow").RecordBatchReader.from_stream(given).read_all())
 
 
-def _class_of(given: Any) -> tuple[str, str]:
-    """The library and the name of the class that an object is of, or inherits of."""
-    for base in type(given).__mro__:
-        library = base.__module__.partition(".")[0]
-        if library in ("pandas", "polars", "pyarrow") and base.__name__ in _CLASSES:
-            return library, base.__name__
-    return "", ""
+_ADAPTERS: dict[str, Callable[[Any], Frame]] = {"pandas": _PandasFrame, "polars": _PolarsFrame, "pyarrow": _of_arrow}
 
 
 def columns_of(frame: Frame) -> list[Any]:
@@ -228,15 +220,14 @@ def columns_of(frame: Frame) -> list[Any]:
     return [frame.column(place) for place in range(len(frame.names))]
 
 
-def named(frame: Frame, wanted: Hashable | Sequence[Hashable], parameter: str) -> list[int]:
-    """The places of some columns by their names: of one, or of a list or tuple of names.
+def named(names: list[Any], wanted: Hashable | Sequence[Hashable], parameter: str) -> list[int]:
+    """The places of some columns among the names of a frame: of one name, or of a list or tuple of names.
 
     Raises
     ------
     ParameterError
         If there is no such column, or more than one; and for an empty list.
     """
-    names = frame.names
     asked = list(wanted) if isinstance(wanted, list | tuple) and wanted not in names else [wanted]
     if not asked:
         raise ParameterError(f"expected at least one name of a column in {parameter}, got an empty list")

@@ -279,5 +279,5 @@ def group_by(
     if on is None:
         return GroupBy(row_elements_of(keys), missing, is_sorted)
     frame = frame_of(keys)
-    places = named(frame, on, "on")
+    places = named(frame.names, on, "on")
     return FrameGroupBy(frame, places, GroupBy(rows_at(frame, places), missing, is_sorted).agg)

@@ -155,23 +155,27 @@ class KnownItems:
 
     def codes_of(self, elements: Elements) -> Indices:
         """As `Known.codes_of`."""
-        kind = self._code_type.type
-        return self._answers(elements.items, self._codes, kind(-1), kind(self._null_code))
+        items = elements.items
+        return self._all_codes(items, self._sought(items))
 
     def contains(self, elements: Elements) -> npt.NDArray[np.bool_]:
         """As `Known.contains`."""
-        return self._answers(elements.items, self._flags, np.bool_(False), np.bool_(self._null_code >= 0))
+        items = elements.items
+        return self._answers(items, self._sought(items), self._flags, np.bool_(False), np.bool_(self._null_code >= 0))
 
     def some_codes_of(self, elements: Elements) -> SomeCodes:
         """As `Known.some_codes_of`."""
         sought = self._sought(elements.items)
         if sought.rows is None or sought.there is not None or self._table is None:
-            return SomeCodes(None, self.codes_of(elements))
+            return SomeCodes(None, self._all_codes(elements.items, sought))
         return some_codes_in(self._table, sought.rows, self._code_type)
 
-    def _answers(self, items: Items, look_up: _LookUp, absent: Any, of_null: Any) -> npt.NDArray[Any]:
+    def _all_codes(self, items: Items, sought: _Sought) -> Indices:
+        kind = self._code_type.type
+        return self._answers(items, sought, self._codes, kind(-1), kind(self._null_code))
+
+    def _answers(self, items: Items, sought: _Sought, look_up: _LookUp, absent: Any, of_null: Any) -> npt.NDArray[Any]:
         """One answer for each item: of those that have a row, by a function of their rows."""
-        sought = self._sought(items)
         found, there = None if sought.rows is None else look_up(sought.rows), sought.there
         if there is None:
             assert found is not None
@@ -184,6 +188,7 @@ class KnownItems:
         return answers
 
     def _sought(self, items: Items) -> _Sought:
+        """What is looked up of items."""
         there, n = items.valid, len(items.array)
         compared = as_type_of(items, self._like)
         if compared is None:

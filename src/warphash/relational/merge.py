@@ -111,7 +111,7 @@ def _keys(
             if not on:
                 raise ParameterError("the frames have no column in common: give on=, or left_on= and right_on=")
         left_on = right_on = on
-    places = named(left, left_on, "left"), named(right, right_on, "right")
+    places = named(left.names, left_on, "left"), named(right.names, right_on, "right")
     if len(places[0]) != len(places[1]):
         raise ParameterError(
             f"expected as many names in left_on as in right_on, got {len(places[0])} and {len(places[1])}"

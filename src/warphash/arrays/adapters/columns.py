@@ -23,7 +23,15 @@ from ..library import Allocator, ArrayView, Dtype, Library, Shape
 from ..times import in_unit_of
 from .numpy import NUMPY
 
-__all__ = ["ColumnLibrary", "column_library", "column_of", "library_name", "name_items", "plain_library"]
+__all__ = [
+    "ColumnLibrary",
+    "column_library",
+    "column_of",
+    "frame_library",
+    "library_name",
+    "name_items",
+    "plain_library",
+]
 
 Make = Callable[[npt.NDArray[Any]], Any]
 
@@ -71,11 +79,22 @@ class ColumnLibrary:
 
 def library_name(array: Any) -> str | None:
     """The library of a column or a frame, whose own adapter is here; None for other objects."""
-    for base in type(array).__mro__:  # a subclass may live anywhere
+    return _class_of(array)[0]
+
+
+def frame_library(given: Any) -> str | None:
+    """The library of a frame, whose own adapter is here; None for columns and other objects."""
+    library, name = _class_of(given)
+    return library if name in _FRAMES else None
+
+
+def _class_of(given: Any) -> tuple[str | None, str]:
+    """The library and the name of the class with an adapter that an object is of."""
+    for base in type(given).__mro__:  # a subclass may live anywhere
         library = base.__module__.partition(".")[0]
         if base.__name__ in _CLASSES.get(library, ()):
-            return library
-    return None
+            return library, base.__name__
+    return None, ""
 
 
 def column_library(array: Any) -> Library | None:
@@ -251,6 +270,7 @@ _CLASSES = {
     "polars": ("Series", "DataFrame"),
     "pyarrow": ("Array", "ChunkedArray", "RecordBatch", "Table"),
 }
+_FRAMES = ("DataFrame", "RecordBatch", "Table")
 _MAKERS: dict[str, Make] = {"pandas": _pandas_column, "polars": _polars_column, "pyarrow": _arrow_column}
 _LIBRARIES: dict[str, Library] = {name: ColumnLibrary(name, make) for name, make in _MAKERS.items()}
 
