@@ -11,13 +11,14 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import warphash as library
-from warphash import __main__ as command
+from support import command
 
 pytest.importorskip("typer")
 pytest.importorskip("matplotlib")
@@ -94,13 +95,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def run(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["warphash", *arguments])
-        with pytest.raises(SystemExit) as left:
-            command.main()
-        return int(left.value.code or 0)
-
-    return run
+    return partial(command.run, monkeypatch)
 
 
 def firsts(rows: Sequence[Row], names: Sequence[str]) -> list[tuple[Any, ...]]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import warphash
-from warphash import __main__ as command
+from support.command import run
 from warphash.lab.bench import ceilings, standard
 
 pytest.importorskip("typer")
@@ -53,13 +53,6 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     whole = Path("f.parquet").read_bytes()
     Path("torn.parquet").write_bytes(whole[:4] + bytes(len(whole) // 2) + whole[4 + len(whole) // 2 :])
     return tmp_path
-
-
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["warphash", *arguments])
-    with pytest.raises(SystemExit) as left:
-        command.main()
-    return int(left.value.code or 0)
 
 
 REFUSED: list[tuple[tuple[str, ...], str]] = [

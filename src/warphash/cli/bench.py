@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -172,8 +172,7 @@ def bench(
         console.print(tables.render_limits(known, lab.ceilings, lab.machine))
     for workload in contested:
         console.print(tables.render_contest(contests, workload.name))
-    for name, why in left_out.items():
-        console.print(f"Not measured: {name}, {why}.", highlight=False)
+    _print_left_out(left_out)
     _print_paths(json, plot)
     exit_if_wrong(sum(m.mismatches for m in measured) + sum(c.mismatches for c in contests))
 
@@ -185,12 +184,7 @@ def _measure_sweep(
     from ..lab.report import tables
     from ..lab.report.sweep_files import measure_to_files
 
-    with _progress() as progress:
-        task = progress.add_task("making keys", total=None)
-
-        def note(text: str) -> None:
-            progress.update(task, description=text)
-
+    with _noted("making keys") as note:
         points = measure_to_files(name, lab, config, settings, limits, files, note)
     console.print(tables.render_sweep(name, points))
     _print_paths(files.json, files.plot)
@@ -218,18 +212,12 @@ def _measure_ops(names: Sequence[str], config: OpsConfig, device: str | None, fi
     check_type(config.key)
     ops = chosen(names)
     where = HashSet("uint32", capacity=1, device=device).device
-    with _progress() as progress:
-        task = progress.add_task("making keys", total=None)
-
-        def note(text: str) -> None:
-            progress.update(task, description=text)
-
+    with _noted("making keys") as note:
         lab = Lab(where, repetitions=1 if quick else 5, warms_up=True)
         rates, not_measured = measure_to_files(lab, ops, config, files, note)
     for table in render_ops(rates):
         console.print(table)
-    for name, why in not_measured.items():
-        console.print(f"Not measured: {name}, {why}.", highlight=False)
+    _print_left_out(not_measured)
     _print_paths(files.json, files.plot)
     exit_if_wrong(sum(rate.mismatches for rate in rates))
 
@@ -242,17 +230,11 @@ def _measure_jobs(names: Sequence[str], rows: int | None, seed: int, files: File
     from ..lab.report.job_tables import render_jobs
 
     jobs = chosen(names)
-    with _progress() as progress:
-        task = progress.add_task("making rows", total=None)
-
-        def note(text: str) -> None:
-            progress.update(task, description=text)
-
+    with _noted("making rows") as note:
         lab = Lab("cpu", repetitions=1 if quick else 5)
         times, not_measured = measure_jobs_to_files(lab, jobs, rows, seed, files, note)
     console.print(render_jobs(times))
-    for name, why in not_measured.items():
-        console.print(f"Not measured: {name}, {why}.", highlight=False)
+    _print_left_out(not_measured)
     _print_paths(files.json, files.plot)
     exit_if_wrong(sum(time.mismatches for time in times))
 
@@ -278,9 +260,22 @@ def _file_for(json: Path) -> Iterator[Path]:
                 sys.stdout.flush()
 
 
+def _print_left_out(reasons: Mapping[str, str]) -> None:
+    for name, why in reasons.items():
+        console.print(f"Not measured: {name}, {why}.", highlight=False)
+
+
 def _print_paths(json: Path, plot: Path) -> None:
     where = "standard output" if console.stderr else json
     console.print(f"Results in {where}, picture in {plot}.", highlight=False)
+
+
+@contextlib.contextmanager
+def _noted(first: str) -> Iterator[Callable[[str], None]]:
+    """Show what is measured, from a first text on: the function that is given shows another one."""
+    with _progress() as progress:
+        task = progress.add_task(first, total=None)
+        yield lambda text: progress.update(task, description=text)
 
 
 def _progress() -> Progress:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from warphash import cli as command
+from support.command import run
 from warphash.errors import ParameterError
 from warphash.lab.jobs import JOBS, chosen
 from warphash.lab.jobs.base import OURS, lines_of
@@ -74,11 +73,9 @@ def test_a_report_has_all_contestants(tmp_path: Path) -> None:
 
 
 def warphash(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
-    monkeypatch.setattr(sys, "argv", ["warphash", "bench", "--n", "5000", "--quick", *arguments])
-    with pytest.raises(SystemExit) as left:
-        command.main()
+    code = run(monkeypatch, "bench", "--n", "5000", "--quick", *arguments)
     said = capsys.readouterr()
-    return int(left.value.code or 0), said.out + said.err
+    return code, said.out + said.err
 
 
 def test_the_command_measures_chosen_jobs(

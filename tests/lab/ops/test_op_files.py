@@ -18,7 +18,7 @@ pytest.importorskip("matplotlib")
 from matplotlib import pyplot as plt
 from rich.console import Console
 
-from warphash import __main__ as command
+from support.command import run
 from warphash.lab.bench.runner import Lab
 from warphash.lab.ops import OPS, distinct
 from warphash.lab.ops.base import Call, OpsConfig
@@ -138,11 +138,9 @@ def test_a_run_that_is_stopped_keeps_what_it_measured(tmp_path: Path, monkeypatc
 
 
 def warphash(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
-    monkeypatch.setattr(sys, "argv", ["warphash", "bench", "--device", "cpu", "--n", "1200", "--quick", *arguments])
-    with pytest.raises(SystemExit) as left:
-        command.main()
+    code = run(monkeypatch, "bench", "--device", "cpu", "--n", "1200", "--quick", *arguments)
     said = capsys.readouterr()
-    return int(left.value.code or 0), said.out + said.err
+    return code, said.out + said.err
 
 
 def test_the_command_measures_chosen_operations(

@@ -20,7 +20,7 @@ import pytest
 pytest.importorskip("typer")
 pytest.importorskip("matplotlib")
 
-from warphash import __main__ as command
+from support.command import run
 from warphash.lab.bench import turns
 from warphash.lab.figures import catalogue
 from warphash.lab.report import reference, results
@@ -207,13 +207,6 @@ def wait_for(done: Callable[[], bool]) -> None:
     while not done():
         assert time.monotonic() < end
         time.sleep(0.01)
-
-
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["warphash", *arguments])
-    with pytest.raises(SystemExit) as left:
-        command.main()
-    return int(left.value.code or 0)
 
 
 def test_the_command_makes_and_lists(
