@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["OURS", "Job", "Way", "lines_of"]
+from ..ops.run import OURS
 
-OURS = "warphash"
-"""The name of this library among the contestants."""
+__all__ = ["OURS", "Job", "Way", "lines_of"]
 
 Way = Callable[[Any], Any]
 """Does the job: takes the input, and answers. What a library holds of the input was made before."""
