@@ -141,6 +141,15 @@ def test_jobs_run_at_once_and_share_a_turn(tmp_path: Path, monkeypatch: pytest.M
     assert len(ran) == 4 and len(shared) == 2 and len(set(shared)) == 1
 
 
+def test_a_piece_runs_the_package_that_is_imported_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first entry of the path has the package. Its own modules would hide those of others."""
+    monkeypatch.setattr(reference.subprocess, "run", lambda *_, env, **__: paths.append(env["PYTHONPATH"]))
+    paths: list[str] = []
+    reference._run("doctor", tmp_path, time.monotonic() + 1, {})
+    first = Path(paths[0].partition(os.pathsep)[0])
+    assert first / "warphash" / "lab" / "report" / "reference.py" == Path(reference.__file__).resolve()
+
+
 def test_what_times_the_host_runs_alone() -> None:
     alone = {piece.name.removeprefix("figures/") for piece in pieces("cuda") if piece.alone}
     assert {"bench-uint32", "hh5", "hhtiers", "dy9", "hh1", "stashbus", "stash16"} <= alone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from math import isqrt
 
 import numpy as np
@@ -106,7 +107,15 @@ def _pools(shape: Shape, config: OpsConfig) -> tuple[Array, Array]:
 
 def _places(shape: Shape, config: OpsConfig) -> Array:
     """The place in the pool of each row's key."""
-    return np.random.default_rng(config.seed).permutation(np.arange(shape.rows) % shape.distinct)
+    return _shuffled_places(shape.rows, shape.distinct, config.seed)
+
+
+@lru_cache(maxsize=len(_DISTINCT) + 2)
+def _shuffled_places(rows: int, distinct: int, seed: int) -> Array:
+    """Kept for the operations to come: all of them have inputs of the same shapes, and a shuffle takes a second."""
+    places = np.random.default_rng(seed).permutation(np.arange(rows) % distinct)
+    places.flags.writeable = False
+    return places
 
 
 def _asked(shape: Shape, n: int, present: Array, absent: Array, rng: np.random.Generator) -> Array:

@@ -90,18 +90,26 @@ def pairs_found(table: Table, asked: Table) -> Callable[[Array, Array], int]:
 
 
 def joined(left: Table, right: Table) -> Callable[[Array, Array], int]:
-    """The rows of two sides whose keys are equal, in any order."""
-    (left_keys, left_rows), (right_keys, right_rows) = _by_key(left, "left"), _by_key(right, "right")
-    left_at, right_at = _equal(left_keys, right_keys)
-    rights = np.int64(len(right_keys))
+    """The rows of two sides whose keys are equal, in any order.
 
-    def words(left_row: Array, right_row: Array) -> tuple[Array, ...]:
-        if len(left_row) != len(right_row):
-            return left_row, right_row
-        return (np.sort(left_row.astype(np.int64) * rights + right_row),)
+    An answer is right if each of its pairs has equal keys, no pair repeats, and there are as many pairs as there must
+    be. These three take a fifth of the time of the pairs themselves.
+    """
+    keys = np.sort(right["key"])
+    begins, ends = (np.searchsorted(keys, np.sort(left["key"]), side) for side in ("left", "right"))
+    expected = int((ends - begins).sum())
 
-    expected = words(left_rows[left_at], right_rows[right_at])
-    return lambda *columns: _differing(words(*columns), expected)
+    def wrong(left_rows: Array, right_rows: Array) -> int:
+        if len(left_rows) != len(right_rows):
+            return max(len(left_rows), len(right_rows), expected)
+        inside = (left_rows >= 0) & (left_rows < len(left["key"])) & (right_rows >= 0) & (right_rows < len(keys))
+        left_rows, right_rows = left_rows[inside].astype(np.int64), right_rows[inside]
+        equal = left["key"][left_rows] == right["key"][right_rows]
+        words = np.sort(left_rows[equal] * len(keys) + right_rows[equal])
+        found = int(first_of_each(words).sum())
+        return len(inside) - found + expected - found
+
+    return wrong
 
 
 def sums(table: Table) -> Callable[[Array, Array], int]:
@@ -135,7 +143,7 @@ def _summaries(table: Table, *made: Callable[[Array, Array], Array]) -> Callable
 
 def _by_key(table: Table, other: str) -> tuple[Array, Array]:
     """The keys of a table in ascending order, and another column in that order."""
-    order = np.argsort(table["key"], kind="stable")
+    order = np.argsort(table["key"])
     return table["key"][order], table[other][order]
 
 

@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from ... import atomic_file
@@ -312,8 +313,9 @@ def _known_seconds(path: Path) -> float:
 
 def _run(command: str, folder: Path, deadline: float, environment: Mapping[str, str]) -> None:
     """Run ``warphash`` with these arguments in a folder, by the package that this process has imported."""
-    root = Path(__file__).resolve().parents[2]
-    paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
+    package, _, _ = __name__.partition(".")
+    found = Path(import_module(package).__path__[0])
+    paths = [str(found.resolve().parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     subprocess.run(
         [sys.executable, "-m", "warphash", *command.split()],
         cwd=folder,
