@@ -1,4 +1,4 @@
-"""`HashMap.find_or_insert` of batches whose keys are known, new, or both: which walk comes first changes no answer."""
+"""Inserts, and `find_or_insert`, of keys that are known, new, or both: which walk comes first changes no answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support.cases import design_names
 from support.faults import Scenario, all_faults, check_harmless, scenarios
 from support.refusals import refusing
 from support.types import Array
-from warphash import HashMap, TableFull
+from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.devices import engine_for
 
 SHARES = (0, 0.01, 0.2, 0.5, 0.95, 1)
@@ -20,7 +20,7 @@ SHARES = (0, 0.01, 0.2, 0.5, 0.95, 1)
 @pytest.fixture
 def any_length(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of any length are sampled, and are inserted or found in part."""
-    for name in ("_FEWEST_SAMPLED", "_FEWEST_PARTED", "_RUN"):
+    for name in ("_FEWEST_SAMPLED", "_FEWEST_PARTED", "_FEWEST_PARTED_INSERT", "_RUN"):
         monkeypatch.setattr(module, name, 1)
     monkeypatch.setattr(module, "_SAMPLED", 4)
 
@@ -70,6 +70,47 @@ def test_a_sample_that_misleads(design: str, sample: str, rng: np.random.Generat
         table.check()
 
 
+@pytest.mark.parametrize("assume_unique", [False, True])
+@pytest.mark.parametrize("counted", [False, True])
+def test_which_inserts_find_first(assume_unique: bool, counted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of known keys, unless the caller says that there are none, or the table counts what an insert reads."""
+    lookups: list[int] = []
+    launch = module.launch_find
+    monkeypatch.setattr(module, "launch_find", lambda *given: (lookups.append(given[2]), launch(*given)))
+    keys = np.arange(100_000)
+    table = HashMap("i8", "i8", capacity=2 * len(keys), device="cpu", count_probes=counted)
+    table.insert(keys, keys)
+    assert not lookups
+    new = keys + len(keys) if assume_unique else keys
+    assert table.insert(new, new, assume_unique=assume_unique).all() == assume_unique
+    assert (len(keys) in lookups) == (not assume_unique and not counted)
+
+
+@pytest.mark.usefixtures("any_length")
+@pytest.mark.parametrize("repeated", [False, True], ids=["different", "repeated"])
+@pytest.mark.parametrize("key", ["i8", "u4", "u2", "S8"])
+@pytest.mark.parametrize("table", [HashMap, HashSet])
+@pytest.mark.parametrize("design", design_names())
+def test_inserts_of_shares_of_new_keys(
+    design: str, table: type, key: str, repeated: bool, rng: np.random.Generator
+) -> None:
+    made = table(key, *([] if table is HashSet else ["i8"]), capacity=200, design=design, device="cpu")
+    held: dict[int, int] = {}
+    for share in (1, *SHARES):
+        keys = batch(rng, np.array(list(held) or [0]), share, 200, repeated=repeated)
+        values = rng.integers(0, 30_000, len(keys))
+        given = keys.astype(key)
+        adding = keys[made.insert(given) if table is HashSet else made.insert(given, values)]
+        assert sorted(adding.tolist()) == sorted(set(keys.tolist()) - held.keys())
+        firsts = {} if table is HashSet else dict(zip(keys.tolist(), made[given].tolist(), strict=True))
+        assert all(firsts[number] == held[number] for number in firsts.keys() & held.keys())
+        offered = set(zip(keys.tolist(), values.tolist(), strict=True))
+        assert {pair for pair in firsts.items() if pair[0] not in held} <= offered
+        held |= {number: firsts.get(number, 0) for number in adding.tolist()}
+        assert len(made) == len(held)
+    made.check()
+
+
 @pytest.mark.parametrize("n", [6000, 20_000])
 def test_a_full_table_names_the_keys(n: int, rng: np.random.Generator) -> None:
     table = HashMap("i8", "i8", capacity=n, on_full="raise", device="cpu")
@@ -110,7 +151,9 @@ def test_memory_that_is_refused_behind_the_insert_changes_no_answer(share: float
 
 FAULTY = [
     scenario
-    for scenario in scenarios("cpu", ["buckets", "subtables", "tickets", "strings", "tiers"], ["find_or_insert"])
+    for scenario in scenarios(
+        "cpu", ["buckets", "subtables", "tickets", "strings", "tiers"], ["find_or_insert", "insert"]
+    )
     if not (scenario.grows and str(scenario.family) == "tiers")
 ]
 
@@ -120,5 +163,5 @@ FAULTY = [
 @pytest.mark.parametrize("scenario", FAULTY, ids=str)
 def test_faults(scenario: Scenario, known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever walk comes first, a fault leaves the table as it was."""
-    monkeypatch.setattr(module, "_seems_known", lambda store, batch: known)
+    monkeypatch.setattr(module, "_seems_known", lambda *_: known)
     check_harmless(all_faults(scenario, every=11))

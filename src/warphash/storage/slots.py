@@ -213,6 +213,8 @@ class Slots(Protocol):
     ----------
     size, slots, capacity
         Keys held; slots for keys; keys that the memory is meant for.
+    options
+        What the store may do.
     seed
         Of the hash constants.
     rebuilds, probes, inserted
@@ -232,6 +234,7 @@ class Slots(Protocol):
 
     engine: Engine
     design: Design
+    options: StoreOptions
     seed: int
     recovery: Recovery
     rebuilds: int

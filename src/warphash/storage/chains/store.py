@@ -114,7 +114,7 @@ class ChainSlots:
         self.design: Design = array.design
         self.spec: KernelSpec = array.spec
         self.seed: int = array.seed
-        self._options = options
+        self.options = options
         self.grows, _, self.load_factor, self.bounds, self.counts_probes = options[:5]
         self._safe_load_factor = array.design.safe_load_factor(array.parameters)
         self.recovery = Recovery()
@@ -124,11 +124,11 @@ class ChainSlots:
 
     def sibling(self, keys: int, stream: Any = None) -> ChainSlots:
         array = self.array.sibling(self._slots_for(keys), self.array.seed + 1, keys, stream)
-        return ChainSlots(array, self._options)
+        return ChainSlots(array, self.options)
 
     def copy(self, stream: Any = None) -> ChainSlots:
         self.finish(stream)
-        twin = ChainSlots(self.array.copy(stream), self._options)
+        twin = ChainSlots(self.array.copy(stream), self.options)
         twin.state = _State(twin.array, self._read()._replace(probes=0, inserted=0))
         twin._plan_upkeep()
         return twin

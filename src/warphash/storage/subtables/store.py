@@ -159,7 +159,7 @@ class SubtableSlots:
         self.design: Design = array.design
         self.spec: KernelSpec = array.spec
         self.seed = array.seed
-        self._options = options
+        self.options = options
         self.grows, self.attempts, self.load_factor, self.bounds, self.counts_probes = options[:5]
         self.size = self.rebuilds = self.resizes = self.probes = self.inserted = 0
         self._most_load = self.bounds[1] if self.bounds else 1.0
@@ -203,11 +203,11 @@ class SubtableSlots:
 
     def sibling(self, keys: int, stream: Any = None) -> SubtableSlots:
         array = self.array.sibling(self._sizes_for(self._slots_for(keys)), self.array.seed + 1, stream)
-        return SubtableSlots(array, self._options)
+        return SubtableSlots(array, self.options)
 
     def copy(self, stream: Any = None) -> SubtableSlots:
         self.finish(stream)
-        other = SubtableSlots(self.array.copy(stream), self._options)
+        other = SubtableSlots(self.array.copy(stream), self.options)
         other.state = _State(other.array, self.state.vouched)
         other.size, other._failed = self.size, self._failed
         return other
