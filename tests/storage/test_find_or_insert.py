@@ -12,6 +12,7 @@ from support.refusals import refusing
 from support.types import Array
 from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.devices import engine_for
+from warphash.storage import word_rows
 
 SHARES = (0, 0.01, 0.2, 0.5, 0.95, 1)
 """Of a batch, the new keys."""
@@ -20,9 +21,10 @@ SHARES = (0, 0.01, 0.2, 0.5, 0.95, 1)
 @pytest.fixture
 def any_length(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of any length are sampled, and are inserted or found in part."""
-    for name in ("_FEWEST_SAMPLED", "_FEWEST_PARTED", "_FEWEST_PARTED_INSERT", "_RUN"):
+    for name in ("FEWEST_SAMPLED", "_FEWEST_PARTED", "_FEWEST_PARTED_INSERT", "_RUN"):
         monkeypatch.setattr(module, name, 1)
     monkeypatch.setattr(module, "_SAMPLED", 4)
+    monkeypatch.setattr(word_rows, "FEWEST_SAMPLED", 1)
 
 
 def batch(rng: np.random.Generator, known: Array, share: float, n: int, *, repeated: bool) -> Array:

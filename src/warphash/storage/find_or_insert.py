@@ -28,9 +28,9 @@ from .elements import with_flags
 from .lookup import launch_find
 from .slots import Slots
 
-__all__ = ["find_or_insert", "insert_missing"]
+__all__ = ["FEWEST_SAMPLED", "find_or_insert", "insert_missing"]
 
-_FEWEST_SAMPLED = 1 << 12
+FEWEST_SAMPLED = 1 << 12
 """Elements of a batch. A sample of fewer, which takes 6 us, is not worth its time."""
 
 _FEWEST_PARTED = 1 << 14
@@ -60,7 +60,7 @@ def find_or_insert(store: Slots, update: Update, batch: Batch, absent: int) -> N
     absent
         What `launch_find` gives for an absent key. There is none.
     """
-    if store.engine.lanes > 1 or batch.op != Op.KEEP or batch.n < _FEWEST_SAMPLED:
+    if store.engine.lanes > 1 or batch.op != Op.KEEP or batch.n < FEWEST_SAMPLED:
         update(batch)
         return _find(store, batch, absent)
     store.finish(batch.stream)
@@ -76,9 +76,14 @@ def insert_missing(store: Slots, update: Update, batch: Batch) -> None:
     """Update a store. Find the keys of a batch first if they seem to be known, and insert the missing ones alone.
 
     An insert of a known key takes twice as long as a find. A table that counts the probes of inserts has them all.
+
+    Parameters
+    ----------
+    batch
+        Of at least `FEWEST_SAMPLED` elements, in the memory of a CPU.
     """
     is_plain = batch.op == Op.KEEP and not batch.unique and not store.options.counts_probes
-    if store.engine.lanes > 1 or not is_plain or batch.n < _FEWEST_SAMPLED:
+    if not is_plain:
         return update(batch)
     store.finish(batch.stream)
     if not store.size or not _seems_known(store, batch, _FEWEST_PARTED_INSERT):

@@ -13,7 +13,7 @@ from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 from .batch import COMBINING, Batch, MixedBatch
 from .batch_order import hot_keys
-from .find_or_insert import find_or_insert, insert_missing
+from .find_or_insert import FEWEST_SAMPLED, find_or_insert, insert_missing
 from .lookup import NO_FIELDS, find_in_any_order, launch_find
 from .slots import MemoryUse, Slots
 
@@ -156,7 +156,7 @@ class WordRows:
         absent, _absent = self._default(bytes(self.value_bytes), stream) if held else (0, None)
         if held:
             find_or_insert(self.store, self._update, batch._replace(held=out), absent)
-        elif self._multi:
+        elif n < FEWEST_SAMPLED or self._multi or self._engine.lanes > 1:
             self._update(batch)
         else:
             insert_missing(self.store, self._update, batch)
