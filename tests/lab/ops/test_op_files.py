@@ -39,6 +39,8 @@ RATE = OpRate(
     threads=2,
     rows_per_s=80e6,
     seconds_per_call=0.125,
+    least_seconds=0.1,
+    most_seconds=0.25,
     repetitions=3,
     mismatches=0,
 )
@@ -100,6 +102,8 @@ def test_rivals_are_drawn(tmp_path: Path, drawn: list[Any]) -> None:
         "polars": [40, 40],
     }
     assert [bar.get_height() for bar in bars.patches] == [80, 40]
+    bands = [sorted(band.get_paths()[0].vertices[:, 1]) for band in lines.collections]
+    assert [(band[0], band[-1]) for band in bands] == [(40, 100)] * 2
     assert (lines.get_title(loc="left"), bars.get_title(loc="left")) == ("scattered, 5 % hits", "10 rows")
     said = [text.get_text() for text in drawn[0].texts]
     assert any("every answer verified" in text for text in said) and "warphash bench --ops" in said

@@ -40,8 +40,10 @@ class OpRate:
         The input (`Shape`).
     key_dtype, device, threads
         Type of the keys; where the columns are; most threads that a contestant may use, None on a GPU.
-    rows_per_s, seconds_per_call, repetitions
-        Rows per second and seconds of a call in the median run, and the number of runs.
+    rows_per_s, seconds_per_call
+        Rows per second and seconds of a call in the median run.
+    least_seconds, most_seconds, repetitions
+        Seconds of a call in the fastest run and in the slowest one, and the number of runs.
     mismatches
         Wrong answers in the same run. A rate with a mismatch is void.
     """
@@ -58,6 +60,8 @@ class OpRate:
     threads: int | None
     rows_per_s: float
     seconds_per_call: float
+    least_seconds: float
+    most_seconds: float
     repetitions: int
     mismatches: int
 
@@ -173,6 +177,8 @@ def _rate(
         threads=get_num_threads() if lab.device == "cpu" else None,
         rows_per_s=shape.rows / seconds,
         seconds_per_call=seconds,
+        least_seconds=min(runs),
+        most_seconds=max(runs),
         repetitions=len(runs),
         mismatches=mismatches,
     )

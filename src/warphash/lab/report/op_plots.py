@@ -15,9 +15,14 @@ from .plots import PALETTE, WRONG, save_picture, style
 
 __all__ = ["draw_ops"]
 
+_FEW_DECADES = 20
+"""Highest over lowest rate of an axis that would show one decade or none."""
+
 
 def draw_ops(rates: Sequence[OpRate], path: Path, machine: str, made_by: str = "", complete: bool = True) -> None:
     """Draw rates over the number of distinct keys, both on logarithmic axes, and the rates of tiny calls as bars.
+
+    A band, or a stroke on a bar, reaches from the rate of the slowest run to that of the fastest one.
 
     Parameters
     ----------
@@ -90,9 +95,10 @@ def _draw_lines(axis: Any, rates: Sequence[OpRate]) -> dict[str, Any]:
     for name in dict.fromkeys(rate.contestant for rate in rates):
         mine = [rate for rate in rates if rate.contestant == name]
         right = [rate for rate in mine if not rate.mismatches]
-        (lines[name],) = axis.plot(
-            [rate.distinct for rate in right], [rate.rows_per_s / 1e6 for rate in right], label=name, **_look(mine[0])
-        )
+        counts, look = [rate.distinct for rate in right], _look(mine[0])
+        (lines[name],) = axis.plot(counts, [rate.rows_per_s / 1e6 for rate in right], label=name, **look)
+        slowest, fastest = zip(*map(_spread, right), strict=True) if right else ((), ())
+        axis.fill_between(counts, slowest, fastest, color=look["color"], alpha=0.15, linewidth=0)
     axis.set(xscale="log", yscale="log", xlabel="distinct keys")
     axis.grid(axis="y", color="#eef0f2", linewidth=0.8)
     axis.set_axisbelow(True)
@@ -110,11 +116,10 @@ def _draw_bars(axis: Any, rates: Sequence[OpRate]) -> None:
     for at, rate in enumerate(rates):
         if not rate.mismatches:
             axis.bar(at, rate.rows_per_s / 1e6, color=_look(rate)["color"])
+            axis.vlines(at, *_spread(rate), color=QUIET, linewidth=1)
             micros = 1e6 * rate.seconds_per_call
-            said = f"{micros:,.{int(micros < 10)}f} µs"
-            axis.annotate(
-                said, (at, rate.rows_per_s / 1e6), xytext=(0, 2), textcoords="offset points", ha="center", fontsize=7
-            )
+            said, (_, top) = f"{micros:,.{int(micros < 10)}f} µs", _spread(rate)
+            axis.annotate(said, (at, top), xytext=(0, 2), textcoords="offset points", ha="center", fontsize=7)
     _draw_wrong(axis, list(enumerate(rates)))
     axis.set_xticks(range(len(rates)), [rate.contestant for rate in rates], rotation=30, ha="right", fontsize=8)
     axis.set_yscale("log")
@@ -122,9 +127,19 @@ def _draw_bars(axis: Any, rates: Sequence[OpRate]) -> None:
     _finish_axis(axis)
 
 
+def _spread(rate: OpRate) -> tuple[float, float]:
+    """Million rows per second in the slowest run, and in the fastest one."""
+    return rate.rows / rate.most_seconds / 1e6, rate.rows / rate.least_seconds / 1e6
+
+
 def _finish_axis(axis: Any) -> None:
-    """Plain numbers at the decades of the rates."""
-    axis.yaxis.set_major_formatter(lambda rate, _: f"{rate:g}")
+    """Plain numbers at the decades of the rates; at round rates, if these lie close together."""
+    from matplotlib.ticker import MaxNLocator
+
+    low, high = axis.get_ylim()
+    if high < _FEW_DECADES * low:
+        axis.yaxis.set_major_locator(MaxNLocator(3))
+    axis.yaxis.set_major_formatter(lambda rate, _: f"{rate:,g}")
     axis.minorticks_off()
 
 
