@@ -17,7 +17,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "warphash"
 PLAIN_HEADERS = {
-    "rows": "rows/rows.cuh",
+    "rows": "rows/cpu/rows.cuh",
     "bounded": "bounded/bounded.cuh",
     "slabs": "chains/slabs.cuh",
     "strings": "strings/cpu/strings.cuh",

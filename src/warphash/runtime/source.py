@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
+from pathlib import PurePosixPath
 
 from ..designs.base import class_name
 from ..designs.layout import SlotTypes
@@ -136,11 +137,19 @@ def source_of(spec: KernelSpec, platform: str) -> KernelSource:
     return KernelSource(platform, spec.design, spec.package, (SCHEDULES[platform], *_headers_of(spec, platform)))
 
 
+def _header_on_cpu(spec: KernelSpec) -> str:
+    """The header of this name in the folder ``cpu`` of its family, if there is one."""
+    header = PurePosixPath(spec.header)
+    family = header.parent.parent if header.parent.name == "gpu" else header.parent
+    own = str(family / "cpu" / header.name)
+    return own if kernel_root(spec.package).joinpath(own).is_file() else spec.header
+
+
 def _headers_of(spec: KernelSpec, platform: str) -> list[str]:
     """The headers of a unit behind its schedule."""
     on_cpu = platform == "cpu"
     if spec.header:
-        return [spec.header.replace("gpu/", "cpu/") if on_cpu else spec.header]
+        return [_header_on_cpu(spec) if on_cpu else spec.header]
     entries = spec.layout.cpu_entries if on_cpu else spec.layout.entries
     return [entries, f"designs/{spec.design}.cuh", *(["buckets/gpu/split.cuh"] if spec.splits and not on_cpu else [])]
 

@@ -306,15 +306,24 @@ class WideRows:
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any, out_ranks: int = 0) -> int:
         """As `Rows.scan`; with the ranks of the rows, if they have ranks."""
         rows = self._engine.allocate(8 * max(1, room), stream)
-        found = self.store.scan(room, 0, rows.ptr, stream)
+        found = self.scan_numbers(room, rows.ptr, stream, out_ranks)
         n = min(found, room)
         if out_keys:
-            self._gather(rows.ptr, n, self._stored_keys, self.key_bytes, out_keys, stream)
+            self.keys_at(rows.ptr, n, out_keys, stream)
         if out_values:
             self._gather_values(rows.ptr, n, out_values, stream)
-        if out_ranks:
-            self._gather(rows.ptr, n, self._stored_ranks, 8, out_ranks, stream)
         return found
+
+    def scan_numbers(self, room: int, out: int, stream: Any, out_ranks: int = 0) -> int:
+        """As `scan`, with the number of each row, uint64, in place of its key and value."""
+        found = self.store.scan(room, 0, out, stream)
+        if out_ranks:
+            self._gather(out, min(found, room), self._stored_ranks, 8, out_ranks, stream)
+        return found
+
+    def keys_at(self, numbers: int, n: int, out: int, stream: Any) -> None:
+        """Copy the keys of rows, given the numbers of the rows."""
+        self._gather(numbers, n, self._stored_keys, self.key_bytes, out, stream)
 
     def copy(self, stream: Any) -> WideRows:
         state = self._state

@@ -200,20 +200,25 @@ class BoundedRows:
             If there is no memory for a copy of all keys and their ranks. Nothing has changed.
         """
         self.store.finish(stream)
-        size = self.store.size
+        engine, size = self._engine, self.store.size
         wanted = min(n, size)
-        keys = self._engine.allocate(max(1, size * self.key_bytes), stream)
         if wanted in (0, size):
+            keys = engine.allocate(max(1, wanted * self.key_bytes), stream)
             if wanted:
                 self.inner.scan(size, keys.ptr, 0, stream)
             return Least(keys, wanted, MOST_RANK if wanted else 0)
-        ranks = self._engine.allocate(8 * size, stream)
-        if self.policy.keeps_ranks:
-            self._rows.scan(size, keys.ptr, 0, stream, ranks.ptr)
-        else:
+        ranks = engine.allocate(8 * size, stream)
+        if not self.policy.keeps_ranks:
+            keys = engine.allocate(size * self.key_bytes, stream)
             self.inner.scan(size, keys.ptr, 0, stream)
             self.policy.rank(keys.ptr, size, ranks.ptr, stream)
-        chosen, rank = keys_of_least_rank(self._engine, keys, self.key_bytes, ranks, size, wanted, stream)
+            chosen, rank = keys_of_least_rank(engine, keys, self.key_bytes, ranks, size, wanted, stream)
+            return Least(chosen, wanted, rank)
+        numbers = engine.allocate(8 * size, stream)
+        self._rows.scan_numbers(size, numbers.ptr, stream, ranks.ptr)
+        rows, rank = keys_of_least_rank(engine, numbers, 8, ranks, size, wanted, stream)
+        chosen = engine.allocate(wanted * self.key_bytes, stream)
+        self._rows.keys_at(rows.ptr, wanted, chosen.ptr, stream)
         return Least(chosen, wanted, rank)
 
     def drop(self, keys: Buffer, n: int, stream: Any) -> None:

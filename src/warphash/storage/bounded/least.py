@@ -17,6 +17,9 @@ __all__ = ["Numbers", "keys_of_least_rank", "keys_that_compare"]
 _DIGIT_BITS = 11
 """Of a rank, that one histogram tells: six histograms tell all."""
 
+_BITS_TRIED = 2 * _DIGIT_BITS
+"""Of a rank: counts of batches, and frequencies, have no more. Two histograms then tell all."""
+
 _COPIES = 8
 """Of a histogram (``kHistogramCopies`` in ``kernels/bounded``)."""
 
@@ -43,7 +46,7 @@ def keys_of_least_rank(
 def _kth_rank(engine: Engine, ranks: int, n: int, k: int, stream: Any) -> tuple[int, int]:
     """The rank up to which ``k`` of ``n`` elements have ranks; and how many elements of just that rank to take."""
     histogram = engine.allocate(4 * _COPIES << _DIGIT_BITS, stream)
-    prefix, shift, left = 0, 64, k
+    prefix, shift, left = 0, _BITS_TRIED, k
     while shift:
         digit = min(_DIGIT_BITS, shift)
         bins = 1 << digit
@@ -53,6 +56,9 @@ def _kth_rank(engine: Engine, ranks: int, n: int, k: int, stream: Any) -> tuple[
         engine.program(BOUNDED).run("histogram", Ranks(ranks=ranks), batch, batch.n, stream)
         copies = engine.to_host(histogram.ptr, np.uint32, _COPIES * bins, stream).reshape(_COPIES, bins)
         sums = np.cumsum(copies.sum(axis=0, dtype=np.int64))
+        if sums[-1] < left:  # at first: others of the least ranks have more bits
+            shift = 64
+            continue
         here = int(np.searchsorted(sums, left))
         left -= int(sums[here - 1]) if here else 0
         count = int(sums[here]) - (int(sums[here - 1]) if here else 0)
