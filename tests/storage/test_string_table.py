@@ -220,6 +220,20 @@ def test_a_string_is_copied() -> None:
     assert strings_of(table, numbers) == ["abc", "def"]
 
 
+def test_borrowed_strings_stay_where_they_are() -> None:
+    held = StringArray(np.array([0, 3, 6, 9]), np.frombuffer(b"abcdefabc", np.uint8), True)
+    rows, numbers = held.rows.rows, np.empty(3, np.uint32)
+    table = StringTable(ENGINE, 1, borrows=True)
+    table.intern(rows.ctypes.data, 3, numbers.ctypes.data)
+    assert numbers[0] == numbers[2] and strings_of(table, numbers) == ["abc", "def", "abc"]
+    borrowed = np.empty((2, 2), np.uint64)
+    table.rows_of(np.unique(numbers).ctypes.data, 2, borrowed.ctypes.data)
+    assert set(borrowed[:, 0].tolist()) == set(rows.view(np.uint64).reshape(-1, 2)[:2, 0].tolist())
+    twin = table.copy(numbers.ctypes.data, 3)
+    del table, held, rows
+    assert strings_of(twin, numbers) == ["abc", "def", "abc"], "a copy has bytes of its own"
+
+
 def test_numbers_run_out_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(string_table, "MOST_STRINGS", 50)
     table = StringTable(ENGINE, 1)

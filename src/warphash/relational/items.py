@@ -187,5 +187,5 @@ def _with_one_nan(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def _numbers_of(engine: Engine, strings: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
     """A number for each string, equal for equal strings."""
     numbers = np.empty(len(strings), np.uint32)
-    StringTable(engine, 0).intern(address_of(strings), len(strings), address_of(numbers))
+    StringTable(engine, 0, borrows=True).intern(address_of(strings), len(strings), address_of(numbers))
     return numbers

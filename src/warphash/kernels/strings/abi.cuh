@@ -18,7 +18,7 @@ struct StringIndex {
   u64 slots;                    // u64 array, zeros at first
   u64 bits;                     // log2 of its length, 1 to 32
   u64 strings;                  // StringRow of each number
-  u64 arena;                    // where the bytes of new strings go
+  u64 arena;                    // where the bytes of new strings go; 0: these stay where they are
   u64 free_numbers;             // u32 array: numbers to give out first
   u64 free_count;               // and how many
   u64 first;                    // the number to give out behind these

@@ -96,10 +96,14 @@ class StringTable:
         fewer strings stays small, so a cache has more of it.
     hash_mask
         The bits of a hash that count.
+    borrows
+        No bytes are copied: whoever gives strings keeps them where they are until the table is gone.
     """
 
-    def __init__(self, engine: Engine, seed: int, capacity: int = 0, hash_mask: int = 2**64 - 1) -> None:
-        self._engine, self._seed, self._hash_mask = engine, seed, hash_mask
+    def __init__(
+        self, engine: Engine, seed: int, capacity: int = 0, hash_mask: int = 2**64 - 1, *, borrows: bool = False
+    ) -> None:
+        self._engine, self._seed, self._hash_mask, self._borrows = engine, seed, hash_mask, borrows
         self._secrets = _Secrets.from_buffer_copy(os.urandom(ctypes.sizeof(_Secrets)))
         self._seeded = _Secrets(*map(random.Random(seed).getrandbits, [64] * STRING_SECRETS))
         self._program = engine.program(STRINGS)
@@ -167,7 +171,7 @@ class StringTable:
     def _intern_piece(self, rows: int, n: int, numbers: int) -> None:
         lengths = _rows_at(rows, n)[:, 1]
         nbytes = (int(lengths.sum()) + n) % 2**64  # the length of a null is -1
-        self._prepare(n, nbytes)
+        self._prepare(n, 0 if self._borrows else nbytes)
         state = self._state
         self._counters(state).pending = 0
         self._run("intern", state, n, rows=rows, numbers=numbers)
@@ -319,7 +323,7 @@ class StringTable:
             slots=state.slots.ptr,
             bits=state.bits,
             strings=state.strings.ptr,
-            arena=state.chunks[-1].ptr,
+            arena=0 if self._borrows else state.chunks[-1].ptr,
             free_numbers=state.free.ptr if state.free else 0,
             free_count=state.free_count,
             first=state.first,

@@ -25,7 +25,7 @@
 //      they note the element.
 //   3. After each group of elements, take numbers and bytes for the claims of the group, by two atomic additions
 //      (relaxed). Copy the bytes, write the row, and store the number in the slot (release). A probe loads slots by an
-//      acquire, so it reads a whole row.
+//      acquire, so it reads a whole row. Without an arena, no bytes are copied: the row is that of the caller.
 //   4. resolve: the elements that noted another one read its number.
 // No slot is pending when the launch ends, so an interrupt between launches leaves a whole index. look_up is step 1 alone.
 // In a large batch, a thread remembers numbers by the address of the string (`Memo`), and probes for the others.
@@ -271,16 +271,21 @@ struct InternStrings {
       probes.run(i, static_cast<u32>(end - i < kStringGroup ? end - i : kStringGroup));
       if (!probes.claims) continue;
       u64 bytes = 0;
-      for (u32 k = 0; k < probes.claims; ++k) bytes += stored_length(probes.rows[probes.claimer[k]]);
+      if (t.arena)
+        for (u32 k = 0; k < probes.claims; ++k) bytes += stored_length(probes.rows[probes.claimer[k]]);
       u64 taken = fetch_add(&counters->taken, static_cast<u64>(probes.claims));
-      u8* to = pointer<u8>(t.arena) + fetch_add(&counters->bytes, bytes);
+      u8* to = pointer<u8>(t.arena) + (bytes ? fetch_add(&counters->bytes, bytes) : 0);
       for (u32 k = 0; k < probes.claims; ++k, ++taken) {
         const StringRow& row = probes.rows[probes.claimer[k]];
         const u64 number = taken < t.free_count ? free_numbers[taken] : t.first + taken - t.free_count;
-        const u64 length = stored_length(row);
-        __builtin_memcpy(to, reinterpret_cast<const u8*>(row.address), length);
-        probes.known[number] = {reinterpret_cast<u64>(to), row.length};
-        to += length;
+        if (t.arena) {
+          const u64 length = stored_length(row);
+          __builtin_memcpy(to, reinterpret_cast<const u8*>(row.address), length);
+          probes.known[number] = {reinterpret_cast<u64>(to), row.length};
+          to += length;
+        } else {
+          probes.known[number] = row;
+        }
         probes.numbers[probes.claimer[k]] = static_cast<u32>(number);
         u64* const slot = probes.slots + probes.claimed[k];
         store_release(slot, (load_relaxed(slot) >> 32) << 32 | (number + 1));
