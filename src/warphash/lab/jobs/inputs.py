@@ -13,8 +13,10 @@ __all__ = [
     "K",
     "edges",
     "events",
+    "ids",
     "known_users",
     "pages",
+    "pairs",
     "points",
     "reads",
     "shops",
@@ -146,3 +148,16 @@ def stream(n: int, seed: int) -> SimpleNamespace:
     random = np.random.default_rng(seed)
     keys = (random.zipf(1.2, n) % 3_000_000 + random.integers(0, 3, n) * 10_000_000).astype(np.int64)
     return SimpleNamespace(batches=np.array_split(keys, 500), kept=min(100_000, max(1, n // 10)))
+
+
+def ids(n: int, seed: int) -> SimpleNamespace:
+    """The users of `events`, in batches."""
+    return SimpleNamespace(batches=np.split(_columns(n, seed)["user"], range(4096, n, 4096)))
+
+
+def pairs(n: int, seed: int) -> SimpleNamespace:
+    """Pairs of distinct keys, and a tenth of the keys."""
+    random = np.random.default_rng(seed)
+    keys = random.permutation(np.unique(random.integers(0, 2**63, n)))
+    values = random.integers(0, 2**40, len(keys))
+    return SimpleNamespace(keys=keys, values=values, asked=random.choice(keys, n // 10))
