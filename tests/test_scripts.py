@@ -116,3 +116,12 @@ def test_a_wrong_batch_is_no_rate(monkeypatch: pytest.MonkeyPatch, row: str) -> 
     monkeypatch.setattr(HashMap, "find", one_less)
     with pytest.raises(SystemExit, match="is not a rate"):
         batches(monkeypatch, "--rows", row)
+
+
+def test_distinct_strings_are_timed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    path = SCRIPTS / "time_strings.py"
+    monkeypatch.setattr(sys, "argv", [str(path), "--strings", "3000", "--distinct", "3000", "--runs", "1"])
+    runpy.run_path(str(path), run_name="__main__")
+    strings, *rows = capsys.readouterr().out.splitlines()
+    assert strings == "3,000 strings of 10 to 40 bytes, 3,000 distinct"
+    assert [row.partition("  ")[0] for row in rows][:2] == ["warphash, of a PyArrow column", "PyArrow"]

@@ -1,8 +1,11 @@
-"""Jobs with arrays and with tables that stay: numbers for nodes, texts, k-mers, sessions, voxels, streams."""
+"""Jobs with arrays and with tables that stay: nodes, ids, texts, k-mers, sessions, voxels, streams, files."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -130,6 +133,56 @@ def _last_python(x: Any) -> Any:
     return again
 
 
+# ---- dense rows for ids that become known as batches come, as `warphash.torch.IdMap` gives them
+def _ids(x: Any) -> Any:
+    known = warphash.HashMap("int64", "int64")
+    return [known.number(batch)[0] for batch in x.batches]
+
+
+def _ids_python(x: Any) -> Any:
+    known: dict[int, int] = {}
+    return [np.array([known.setdefault(key, len(known)) for key in batch.tolist()]) for batch in x.batches]
+
+
+# ---- pairs in a file, some of which are looked up when it is opened again
+def _file(x: Any) -> Any:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "pairs.table")
+        with warphash.HashMap("int64", "int64", design="stadium", memory=path, device="cpu") as pairs:
+            pairs.insert(x.keys, x.values)
+        with warphash.HashMap.open(path, device="cpu") as pairs:
+            return pairs.find(x.asked)[0]
+
+
+def _file_saved(x: Any) -> Any:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "pairs.table")
+        warphash.HashMap.from_arrays(x.keys, x.values).save(path)
+        return warphash.HashMap.load(path).find(x.asked)[0]
+
+
+def _file_polars(x: Any) -> Any:
+    import polars as pl
+
+    with TemporaryDirectory() as folder:
+        path, asked = Path(folder, "pairs.parquet"), pl.DataFrame({"key": x.asked})
+        pl.DataFrame({"key": x.keys, "value": x.values}).write_parquet(path)
+        return asked.join(pl.read_parquet(path), on="key", how="left", maintain_order="left")["value"]
+
+
+def _file_python(x: Any) -> Any:
+    import sqlite3
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "pairs.db")
+        with closing(sqlite3.connect(path)) as pairs, pairs:
+            pairs.execute("create table pairs (key integer primary key, value integer)")
+            pairs.executemany("insert into pairs values (?, ?)", zip(x.keys.tolist(), x.values.tolist(), strict=True))
+        with closing(sqlite3.connect(path)) as pairs:
+            find = "select value from pairs where key = ?"
+            return [pairs.execute(find, (key,)).fetchone()[0] for key in x.asked.tolist()]
+
+
 def _read_texts(answer: Any) -> tuple[int, int, int]:
     texts = answer.to_pylist() if hasattr(answer, "to_pylist") else answer.to_list()
     return len(texts), len(set(texts)), sum(map(len, texts))
@@ -184,5 +237,20 @@ ARRAY_JOBS = (
         {"warphash": _last, "python": _last_python},
         int,
         agree=lambda one, other: abs(one - other) <= 0.01 * max(one, other, 100),  # a batch is used all at once
+    ),
+    Job(
+        "ids",
+        "Dense rows for ids that come in batches of 4,096",
+        inputs.ids,
+        {"warphash": _ids, "python": _ids_python},
+        lambda answer: np.concatenate(answer).tolist(),
+    ),
+    Job(
+        "file",
+        "A tenth of the pairs of a file, by their keys",
+        inputs.pairs,
+        {"warphash": _file, "warphash saved": _file_saved, "polars": _file_polars, "python": _file_python},
+        lambda answer: np.asarray(answer).tolist(),
+        rows=2_000_000,
     ),
 )

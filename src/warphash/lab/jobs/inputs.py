@@ -13,8 +13,10 @@ __all__ = [
     "K",
     "edges",
     "events",
+    "ids",
     "known_users",
     "pages",
+    "pairs",
     "points",
     "reads",
     "shops",
@@ -33,13 +35,14 @@ _COUNTRIES = np.array(["DE", "FR", "US", "IN", "BR", "JP", "GB", "CN"], object)
 _ITEMS, _USERS = 50_000, 800_000
 
 
-def _both(columns: dict[str, Any]) -> tuple[Any, Any]:
-    """A frame of pandas, and one of Polars."""
+def _tables(**tables: dict[str, Any]) -> SimpleNamespace:
+    """Tables by their names, as frames of pandas and as frames of Polars."""
     import pandas
     import polars
 
-    frame = pandas.DataFrame(columns)
-    return frame, polars.from_pandas(frame)
+    frames = {name: pandas.DataFrame(columns) for name, columns in tables.items()}
+    others = {name: polars.from_pandas(frame) for name, frame in frames.items()}
+    return SimpleNamespace(pandas=SimpleNamespace(**frames), polars=SimpleNamespace(**others))
 
 
 def _sku(item: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.object_]:
@@ -64,44 +67,40 @@ def _columns(n: int, seed: int) -> dict[str, Any]:
 
 def events(n: int, seed: int) -> SimpleNamespace:
     """What users bought: few users buy much."""
-    frame, polars_frame = _both(_columns(n, seed))
-    return SimpleNamespace(pandas=frame, polars=polars_frame)
+    return _tables(frame=_columns(n, seed))
 
 
 def shops(n: int, seed: int) -> SimpleNamespace:
     """`events`, and prices of four fifths of the items."""
-    made, random = events(n, seed), np.random.default_rng(seed + 1)
+    random = np.random.default_rng(seed + 1)
     item = np.flatnonzero(random.random(_ITEMS) < 0.8)
-    made.prices, made.polars_prices = _both({"sku": _sku(item), "price": np.round(random.gamma(3, 10, len(item)), 2)})
-    return made
+    prices = {"sku": _sku(item), "price": np.round(random.gamma(3, 10, len(item)), 2)}
+    return _tables(frame=_columns(n, seed), prices=prices)
 
 
 def pages(n: int, seed: int) -> SimpleNamespace:
     """A part of `events`, and the countries of each item, of which most have eight."""
-    made = events(n, seed)
-    right = made.pandas[["item", "country"]].drop_duplicates().reset_index(drop=True)
-    few = made.pandas[["user", "item"]].iloc[: n // 16]
-    made.pandas, made.polars = _both(dict(few))
-    made.right, made.polars_right = _both(dict(right))
-    return made
+    import pandas
+
+    columns = _columns(n, seed)
+    right = pandas.DataFrame({name: columns[name] for name in ("item", "country")}).drop_duplicates(ignore_index=True)
+    return _tables(frame={name: columns[name][: n // 16] for name in ("user", "item")}, right=dict(right))
 
 
 def known_users(n: int, seed: int) -> SimpleNamespace:
     """`events`, and a third of the users."""
-    import polars
-
-    made, random = events(n, seed), np.random.default_rng(seed + 1)
-    users = np.unique(made.pandas["user"].to_numpy())
-    made.known = random.choice(users, len(users) // 3, replace=False)
-    made.polars_known = polars.Series("user", made.known)
-    return made
+    columns, random = _columns(n, seed), np.random.default_rng(seed + 1)
+    users = np.unique(columns["user"])
+    return _tables(frame=columns, known={"user": random.choice(users, len(users) // 3, replace=False)})
 
 
 def visits(n: int, seed: int) -> SimpleNamespace:
     """The users and times of `events`, in the order of time."""
-    made = events(n, seed)
-    made.user, made.time = made.pandas["user"].to_numpy(), made.pandas["time"].to_numpy()
-    return made
+    columns = _columns(n, seed)
+    made = _tables(frame=columns)
+    return SimpleNamespace(
+        user=columns["user"], time=columns["time"], pandas=made.pandas.frame, polars=made.polars.frame
+    )
 
 
 def edges(n: int, seed: int) -> SimpleNamespace:
@@ -149,3 +148,16 @@ def stream(n: int, seed: int) -> SimpleNamespace:
     random = np.random.default_rng(seed)
     keys = (random.zipf(1.2, n) % 3_000_000 + random.integers(0, 3, n) * 10_000_000).astype(np.int64)
     return SimpleNamespace(batches=np.array_split(keys, 500), kept=min(100_000, max(1, n // 10)))
+
+
+def ids(n: int, seed: int) -> SimpleNamespace:
+    """The users of `events`, in batches."""
+    return SimpleNamespace(batches=np.split(_columns(n, seed)["user"], range(4096, n, 4096)))
+
+
+def pairs(n: int, seed: int) -> SimpleNamespace:
+    """Pairs of distinct keys, and a tenth of the keys."""
+    random = np.random.default_rng(seed)
+    keys = random.permutation(np.unique(random.integers(0, 2**63, n)))
+    values = random.integers(0, 2**40, len(keys))
+    return SimpleNamespace(keys=keys, values=values, asked=random.choice(keys, n // 10))
