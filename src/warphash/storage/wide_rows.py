@@ -58,6 +58,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import TableFull, UnsupportedVerb
 from ..runtime.abi import (
@@ -243,14 +244,19 @@ class WideRows:
         touch: Touch | None = None,
     ) -> None:
         flags, _own_flags = flags_at(self._engine, flags, n, stream)
-        prints, rows = self._fingerprints(keys, n, stream), self._engine.allocate(8 * max(1, n), stream)
-        launch_find(self.store.state.array, prints.ptr, n, rows.ptr, flags, 0, stream)
-        self._match(keys, n, rows.ptr, flags, stream)
+        rows = self._rows_of(keys, n, flags, stream)
         if touch and n:
             touch(TouchedRows("found", n, rows.ptr, flags, self._stored_ranks.rows))
         if values:
             absent = self._default_row(default, stream)
             self._gather_values(rows.ptr, n, values, stream, flags, absent.ptr)
+
+    def _rows_of(self, keys: int, n: int, flags: int, stream: Any) -> Buffer:
+        """The number of the row of each key, and in ``flags``, which keys are there."""
+        prints, rows = self._fingerprints(keys, n, stream), self._engine.allocate(8 * max(1, n), stream)
+        launch_find(self.store.state.array, prints.ptr, n, rows.ptr, flags, 0, stream)
+        self._match(keys, n, rows.ptr, flags, stream)
+        return rows
 
     def present(self, keys: int, n: int, flags: int, stream: Any) -> None:
         self.find(keys, n, 0, flags, b"\0", stream)
@@ -318,8 +324,20 @@ class WideRows:
         """As `scan`, with the number of each row, uint64, in place of its key and value."""
         found = self.store.scan(room, 0, out, stream)
         if out_ranks:
-            self._gather(out, min(found, room), self._stored_ranks, 8, out_ranks, stream)
+            self.ranks_at(out, min(found, room), out_ranks, stream)
         return found
+
+    def ranks_at(self, numbers: int, n: int, out: int, stream: Any) -> None:
+        """Copy the ranks of rows, uint64, given the numbers of the rows."""
+        self._gather(numbers, n, self._stored_ranks, 8, out, stream)
+
+    def ranks_of(self, keys: int, n: int, absent: int, stream: Any) -> npt.NDArray[np.uint64]:
+        """The ranks of keys, in host memory; ``absent`` for a key that is not there. Waits, and touches no key."""
+        flags, _own_flags = flags_at(self._engine, 0, n, stream)
+        rows, ranks = self._rows_of(keys, n, flags, stream), self._engine.allocate(8 * max(1, n), stream)
+        none = self._engine.from_host(np.array([absent], np.uint64), stream)
+        self._gather(rows.ptr, n, self._stored_ranks, 8, ranks.ptr, stream, flags, none.ptr)
+        return self._engine.to_host(ranks.ptr, np.uint64, n, stream)
 
     def keys_at(self, numbers: int, n: int, out: int, stream: Any) -> None:
         """Copy the keys of rows, given the numbers of the rows."""

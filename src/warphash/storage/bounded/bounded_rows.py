@@ -14,7 +14,8 @@ the bound: the next update makes room before it begins. An interruption leaves t
 more keys than the bound and one piece.
 
 To make room, the keys are scanned, their ranks read or computed, and the ranks are selected (`least.py`): this costs a
-pass over all keys for each piece, and memory for a copy of the keys, with 8 bytes for each rank.
+pass over all keys for each piece, and memory for a copy of the keys, with 8 bytes for each rank. Where ranks rise, one
+pass serves several pieces (`leave_queue.py`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from ..rows import Rows
 from ..slots import MemoryUse, Slots
 from ..wide_rows import WideRows
 from .least import keys_of_least_rank
+from .leave_queue import LeaveQueue, first_of, queue_of
 from .policies import Policy
 
 __all__ = ["LEAST_PIECE", "BoundedRows", "Least"]
@@ -92,6 +94,7 @@ class BoundedRows:
         self._engine: Engine = inner.store.engine
         self.rereads = inner.rereads  # what the policy notes may be of other keys
         self._size_at_most = inner.store.size  # nothing is waited for while this is within the bound
+        self._queue: LeaveQueue | None = None
 
     @property
     def store(self) -> Slots:
@@ -99,7 +102,8 @@ class BoundedRows:
 
     @property
     def nbytes(self) -> int:
-        return self.inner.nbytes + self.policy.nbytes
+        queue = self._queue
+        return self.inner.nbytes + self.policy.nbytes + (0 if queue is None else queue.keys.nbytes)
 
     def memory_use(self) -> MemoryUse:
         return self.inner.memory_use()
@@ -145,6 +149,8 @@ class BoundedRows:
         for at, count in self.pieces(batch.n):
             self._make_room(stream)
             given = ranks and ranks + 8 * at
+            if given:
+                self._queue = None
             if scores:
                 ordered = self._ranks_of(scores + at * score_bytes, score_kind, count, stream)
                 given = ordered.ptr
@@ -177,6 +183,7 @@ class BoundedRows:
         return self.inner.scan(room, out_keys, out_values, stream)
 
     def clear(self, stream: Any) -> None:
+        self._queue = None
         self.inner.clear(stream)
         self.policy.clear(stream)
 
@@ -207,6 +214,8 @@ class BoundedRows:
             if wanted:
                 self.inner.scan(size, keys.ptr, 0, stream)
             return Least(keys, wanted, MOST_RANK if wanted else 0)
+        if self.policy.ranks_rise:
+            return self._queued(wanted, stream)
         ranks = engine.allocate(8 * size, stream)
         if not self.policy.keeps_ranks:
             keys = engine.allocate(size * self.key_bytes, stream)
@@ -220,6 +229,16 @@ class BoundedRows:
         chosen = engine.allocate(wanted * self.key_bytes, stream)
         self._rows.keys_at(rows.ptr, wanted, chosen.ptr, stream)
         return Least(chosen, wanted, rank)
+
+    def _queued(self, wanted: int, stream: Any) -> Least:
+        """As `least`, of a policy whose ranks rise, and of fewer keys than there are."""
+        for queue in (self._queue, None):
+            if queue is None:
+                queue = queue_of(self._engine, self._rows, wanted, stream)
+            if (first := first_of(self._engine, self._rows, queue, wanted, stream)) is not None:
+                keys, rank, self._queue = first
+                return Least(keys, wanted, rank)
+        raise AssertionError("a new queue has as many keys as are wanted")
 
     def drop(self, keys: Buffer, n: int, stream: Any) -> None:
         """Erase ``n`` keys, and count them as evicted."""

@@ -27,9 +27,12 @@ class Policy(Protocol):
     ----------
     keeps_ranks
         The ranks lie beside the rows (`touch`). Otherwise `rank` computes them.
+    ranks_rise
+        Whoever comes or is used gets a rank above all others, if the caller gives no ranks. Others keep theirs.
     """
 
     keeps_ranks: bool
+    ranks_rise: bool
 
     @property
     def nbytes(self) -> int:
@@ -90,6 +93,8 @@ class Clocked(_InRows):
         A use of a key renews its rank.
     """
 
+    ranks_rise = True
+
     def __init__(self, engine: Engine, *, renews: bool) -> None:
         super().__init__(engine)
         self._engine, self._renews = engine, renews
@@ -122,6 +127,8 @@ class Scored(_InRows):
     sets the score; of several elements with the key, one sets it.
     """
 
+    ranks_rise = False
+
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
         self._engine = engine
@@ -150,7 +157,7 @@ class Frequent:
     accessed more often than the others to stay: a scan of keys that come once drives out no frequent key.
     """
 
-    keeps_ranks = False
+    keeps_ranks = ranks_rise = False
 
     def __init__(self, sketch: Sketch) -> None:
         self.sketch = sketch
@@ -181,7 +188,7 @@ class Frequent:
 class Random:
     """The rank of a key is a random number ("random"), another one each time that keys have to leave."""
 
-    keeps_ranks = False
+    keeps_ranks = ranks_rise = False
     nbytes = 0
 
     def __init__(self, engine: Engine, key_bytes: int, seed: int) -> None:

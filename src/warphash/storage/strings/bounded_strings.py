@@ -105,7 +105,7 @@ class ByHash:
         Has the numbers.
     """
 
-    keeps_ranks = False
+    keeps_ranks = ranks_rise = False
 
     def __init__(self, engine: Engine, policy: Policy, strings: StringTable) -> None:
         self._engine, self._policy, self.strings = engine, policy, strings
