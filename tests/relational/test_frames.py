@@ -456,6 +456,19 @@ def test_merges_are_those_of_polars(given_frames: Any, how: Any, nulls: Any) -> 
     assert rows_of(polars.from_arrow(of_arrow)) == rows_of(made)
 
 
+@few
+@given(given_frames=frames_of_polars())
+def test_groups_are_those_of_polars(given_frames: Any) -> None:
+    frame, _, keys = given_frames
+    frame = frame.with_columns(value=polars.int_range(len(frame)) * 3)
+    expected = frame.group_by(keys, maintain_order=True).agg(
+        total=polars.col("value").sum(), n=polars.len(), least=polars.col("value").min()
+    )
+    for given_frame in (frame, frame.to_arrow()):
+        made = warphash.group_by(given_frame, keys).agg(total=("value", "sum"), n="size", least=("value", "min"))
+        assert rows_of(made if given_frame is frame else polars.from_arrow(made)) == rows_of(expected)
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 @hows
 def test_keys_of_two_types_have_the_wider_one(library: str, how: Any) -> None:
