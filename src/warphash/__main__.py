@@ -17,10 +17,10 @@ def main() -> None:
         from . import __version__
 
         print(f"warphash {__version__}")
-    elif arguments == ["doctor"]:
-        from .runtime import doctor
+    elif arguments[:1] == ["doctor"] and not any(argument.startswith("-") for argument in arguments):
+        from .runtime.doctor import examined
 
-        print(doctor.report())
+        sys.exit(examined(arguments[1:]))
     else:
         from .cli import main as run  # not `from . import cli`, which asks the package and so imports NumPy
 

@@ -107,6 +107,13 @@ def test_doctor(tmp_path):
     assert "numpy" in done.stdout.lower()
 
 
+def test_doctor_exits_with_1_where_something_asked_for_is_missing(tmp_path):
+    assert warphash("doctor", "numpy", "cpu", "lab", cwd=tmp_path).returncode == 0
+    hidden = "import sys; sys.modules['warphash.runtime._cpu'] = None; from warphash.__main__ import main; main()"
+    done = warphash("doctor", "numpy", "cpu", cwd=tmp_path, code=hidden)
+    assert (done.returncode, done.stderr) == (1, "missing: cpu\n") and "CPU engine" in done.stdout
+
+
 def test_missing_extras_are_named(tmp_path):
     done = warphash("bench", cwd=tmp_path, code="import sys; sys.modules['typer'] = None; import warphash.cli")
     assert done.returncode != 0

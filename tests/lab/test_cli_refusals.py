@@ -164,7 +164,7 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("bench", "--nope"), "--nope"),
     (("bench", "--design"), "'--design' requires an argument"),
     (("nope",), "nope"),
-    (("doctor", "extra"), "unexpected extra argument"),
+    (("doctor", "gpus"), "did you mean 'gpu'?"),
     (("--nope",), "--nope"),
 ]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from warphash.errors import EngineUnavailable
+from warphash.errors import EngineUnavailable, ParameterError
 from warphash.runtime import _cpu, doctor
 from warphash.runtime.cpu import best_level
 from warphash.runtime.cuda import engine as cuda
@@ -38,6 +38,17 @@ def test_machine_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["NVRTC"].mend == nvrtc.MEND and "warphash[cuda13]" in nvrtc.MEND
     assert "pip install" in found["CPU engine"].mend
     assert found["GPU engine"].state == "not usable: no NVIDIA driver is installed"
+
+
+def test_what_is_asked_for_is_among_the_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    subjects = {finding.subject for finding in doctor.examine()}
+    assert {subject for subject in doctor.ASKED.values() if subject} <= subjects
+    monkeypatch.setattr(doctor, "_version", lambda name: "13" if name in ("cupy-cuda13x", "torch") else None)
+    findings = [doctor.Finding("GPU engine", "", is_ready=False), doctor.Finding("NumPy", "")]
+    assert doctor.lacking(["numpy", "gpu"], findings) == ["gpu"]
+    assert doctor.lacking(["cupy", "torch", "jax"], []) == ["jax"]
+    with pytest.raises(ParameterError, match="did you mean 'torch'"):
+        doctor.lacking(["torhc"], findings)
 
 
 def test_an_extension_for_a_better_processor(monkeypatch: pytest.MonkeyPatch) -> None:

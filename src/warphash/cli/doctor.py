@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
+from ..runtime.doctor import ASKED
+
 __all__ = ["doctor"]
 
 
-def doctor() -> None:
+def doctor(
+    asked: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME...", help=f"Exit with 1 if one of these is missing: {', '.join(ASKED)}."),
+    ] = None,
+) -> None:
     """Report what runs here, what is missing, and which command installs it."""
-    from ..runtime import doctor as examination
+    from ..runtime.doctor import examined
 
-    print(examination.report())
+    raise typer.Exit(examined(asked or []))

@@ -8,14 +8,15 @@ from __future__ import annotations
 import importlib
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import metadata, util
 
-from ..errors import EXTENSION_MEND, EngineUnavailable, WarphashError
+from ..errors import EXTENSION_MEND, EngineUnavailable, ParameterError, WarphashError
+from ..near_names import did_you_mean
 from ..settings import CACHE_VARIABLE, get_num_threads
 
-__all__ = ["Finding", "examine", "report"]
+__all__ = ["ASKED", "Finding", "examine", "examined", "lacking", "report"]
 
 LIBRARIES = ("cuda-bindings", "cupy", "torch", "jax", "pyarrow", "polars", "pandas")
 """Distributions whose arrays are taken, or that the GPU engine uses. CuPy's wheels are named after a CUDA version."""
@@ -39,16 +40,19 @@ class Finding:
         What was looked at, and how it is.
     mend
         A command or a piece of advice where something is missing; else empty.
+    is_ready
+        Whether nothing that belongs to the subject is missing.
     """
 
     subject: str
     state: str
     mend: str = ""
+    is_ready: bool = True
 
 
-def report() -> str:
-    """The findings as text, one a line, the mends beneath."""
-    findings = examine()
+def report(findings: Iterable[Finding] | None = None) -> str:
+    """The findings as text, one a line, the mends beneath; by default of `examine`."""
+    findings = list(examine() if findings is None else findings)
     width = max(len(finding.subject) for finding in findings)
     lines = []
     for finding in findings:
@@ -56,6 +60,36 @@ def report() -> str:
         if finding.mend:
             lines.append(f"{'':<{width}}  mend: {finding.mend}")
     return "\n".join(lines)
+
+
+def examined(asked: Sequence[str]) -> int:
+    """Print the report, and on standard error what is wrong with some names (`ASKED`): the exit code of the command."""
+    findings = examine()
+    try:
+        missing = lacking(asked, findings)
+    except ParameterError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    sys.stdout.write(report(findings) + "\n")
+    if missing:
+        sys.stderr.write(f"missing: {', '.join(missing)}\n")
+    return int(bool(missing))
+
+
+def lacking(asked: Sequence[str], findings: Iterable[Finding]) -> list[str]:
+    """Those of some names (`ASKED`) that are missing, or that cannot be used here.
+
+    Raises
+    ------
+    ParameterError
+        For another name.
+    """
+    ready = {finding.subject: finding.is_ready for finding in findings}
+    for name in asked:
+        if name not in ASKED:
+            near = did_you_mean(name, ASKED) or f"there are {', '.join(ASKED)}"
+            raise ParameterError(f"doctor examines no {name!r}: {near}")
+    return [name for name in asked if not (ready[ASKED[name]] if ASKED[name] else _versions_of(name))]
 
 
 def examine() -> list[Finding]:
@@ -66,11 +100,12 @@ def examine() -> list[Finding]:
             findings += look()
         except ImportError as error:
             if error.name != "numpy":
-                findings.append(Finding(subject, f"cannot be examined: {error}"))
+                findings.append(Finding(subject, f"cannot be examined: {error}", is_ready=False))
             else:  # whose mend stands beside it
-                findings.append(Finding(subject, "cannot be examined without NumPy"))
+                findings.append(Finding(subject, "cannot be examined without NumPy", is_ready=False))
         except Exception as error:  # a doctor that falls ill helps nobody
-            findings.append(Finding(subject, f"cannot be examined: {type(error).__name__}: {error}"))
+            said = f"cannot be examined: {type(error).__name__}: {error}"
+            findings.append(Finding(subject, said, is_ready=False))
     return findings
 
 
@@ -84,20 +119,20 @@ def _numpy() -> list[Finding]:
         return [Finding("NumPy", importlib.import_module("numpy").__version__)]
     except ImportError as error:
         first_line = str(error).strip().partition("\n")[0]  # of NumPy's page of advice
-        return [Finding("NumPy", f"missing ({first_line})", NUMPY_MEND)]
+        return [Finding("NumPy", f"missing ({first_line})", NUMPY_MEND, is_ready=False)]
 
 
 def _cpu() -> list[Finding]:
     try:
         importlib.import_module("warphash.runtime._cpu")
     except ImportError as error:
-        return [Finding("CPU engine", f"missing ({error})", EXTENSION_MEND)]
+        return [Finding("CPU engine", f"missing ({error})", EXTENSION_MEND, is_ready=False)]
     engine = importlib.import_module("warphash.runtime.cpu")  # which also needs NumPy
     try:
         level = engine.best_level()
     except EngineUnavailable as error:
         what, _, mend = str(error).partition(": ")
-        return [Finding("CPU engine", f"not usable: {what}", mend)]
+        return [Finding("CPU engine", f"not usable: {what}", mend, is_ready=False)]
     return [Finding("CPU engine", f"ready: {SIMD_LEVELS[level]}, {get_num_threads()} threads")]
 
 
@@ -108,7 +143,7 @@ def _gpu() -> list[Finding]:
     reason = cuda.reason_unavailable()
     if reason is not None:
         what, _, mend = reason.partition(": ") if nvrtc.MEND in reason else (reason, "", "")
-        return [Finding("GPU engine", f"not usable: {what}", mend)]
+        return [Finding("GPU engine", f"not usable: {what}", mend, is_ready=False)]
     findings = [Finding("GPU engine", f"ready: driver for CUDA {cuda.driver_version()}")]
     for index in range(cuda.device_count()):
         engine = cuda.engine(index)
@@ -123,7 +158,7 @@ def _compiler() -> list[Finding]:
     try:
         major, minor = nvrtc.version()
     except WarphashError:
-        return [Finding("NVRTC", "missing: no kernel can be compiled for a GPU", nvrtc.MEND)]
+        return [Finding("NVRTC", "missing: no kernel can be compiled for a GPU", nvrtc.MEND, is_ready=False)]
     return [Finding("NVRTC", f"{major}.{minor}")]
 
 
@@ -135,12 +170,12 @@ def _cache() -> list[Finding]:
     state = f"{cache.directory}: {use.entries} kernels, {use.nbytes / 1e6:.1f} of {cache.limit_bytes / 1e6:.0f} MB"
     if cache.writable():
         return [Finding("compile cache", state)]
-    return [Finding("compile cache", f"{state}; read only", f"export {CACHE_VARIABLE}=<a folder that takes files>")]
+    mend = f"export {CACHE_VARIABLE}=<a folder that takes files>"
+    return [Finding("compile cache", f"{state}; read only", mend, is_ready=False)]
 
 
 def _libraries() -> list[Finding]:
-    names = [*LIBRARIES, *(f"cupy-cuda{major}x" for major in (12, 13))]
-    found = [f"{name} {version}" for name in names if (version := _version(name))]
+    found = [named for name in LIBRARIES for named in _versions_of(name)]
     return [Finding("array libraries", ", ".join(found) or "none but NumPy")]
 
 
@@ -149,7 +184,13 @@ def _extras() -> list[Finding]:
     if not missing:
         return [Finding("laboratory", "ready: " + ", ".join(f"{name} {_version(name)}" for name in EXTRAS))]
     state = f"warphash bench and warphash figure lack {', '.join(missing)}"
-    return [Finding("laboratory", state, "pip install 'warphash[bench]'")]
+    return [Finding("laboratory", state, "pip install 'warphash[bench]'", is_ready=False)]
+
+
+def _versions_of(library: str) -> list[str]:
+    """The distributions of a library that are installed, each with its version."""
+    names = [library, *(f"cupy-cuda{major}x" for major in (12, 13) if library == "cupy")]
+    return [f"{name} {version}" for name in names if (version := _version(name))]
 
 
 def _version(distribution: str) -> str | None:
@@ -170,5 +211,16 @@ _LOOKS: dict[str, Callable[[], list[Finding]]] = {
     "laboratory": _extras,
 }
 
+ASKED: dict[str, str] = {
+    "numpy": "NumPy",
+    "cpu": "CPU engine",
+    "gpu": "GPU engine",
+    "nvrtc": "NVRTC",
+    "cache": "compile cache",
+    "lab": "laboratory",
+    **dict.fromkeys(LIBRARIES, ""),
+}
+"""What may be asked for, and the subject that tells of it; libraries are looked up by themselves."""
+
 if __name__ == "__main__":
-    sys.stdout.write(report() + "\n")
+    sys.exit(examined(sys.argv[1:]))
