@@ -25,9 +25,9 @@ from .least import keys_of_least_rank
 __all__ = ["LeaveQueue", "first_of", "queue_of"]
 
 _LEAST_SHARE, _MOST_SHARE, _BATCHES = 4, 2, 4
-"""Of the keys, a quarter is queued; of those that leave at once, as many as four batches need, up to half of the keys."""
+"""A quarter of the keys is queued, or what four such batches need; half of the keys at most."""
 
-NO_RANK = (1 << 64) - 1
+_NO_RANK = (1 << 64) - 1
 """What is read for a key that is not there. No clock gets so far."""
 
 
@@ -87,7 +87,7 @@ def first_of(
     if left < wanted:
         return None
     for n in (min(2 * wanted, left), left):  # behind the keys that left last are those that leave now
-        held = rows.ranks_of(queue.keys.ptr + queue.at * width, n, NO_RANK, stream)
+        held = rows.ranks_of(queue.keys.ptr + queue.at * width, n, _NO_RANK, stream)
         (places,) = np.nonzero(held == queue.ranks[queue.at : queue.at + n])
         if len(places) >= wanted:
             break
