@@ -3,6 +3,7 @@
 #include "buckets/cpu/build.cuh"
 #include "buckets/cpu/find.cuh"
 #include "buckets/cpu/place.cuh"
+#include "buckets/cpu/settle.cuh"
 #include "buckets/entries.cuh"
 
 #define WARPHASH_BUILD_ENTRIES(...)                                  \
