@@ -70,7 +70,11 @@ class _PandasFrame:
         return column.reset_index(drop=True)
 
     def with_nulls(self, column: Any, rows: Indices) -> Any:
-        return column.reset_index(drop=True).reindex(rows).reset_index(drop=True)
+        array = column.array
+        if isinstance(array, self._pandas.arrays.NumpyExtensionArray):  # which would refuse nulls among integers
+            array = array.to_numpy()
+        taken = self._pandas.api.extensions.take(array, rows, allow_fill=True)
+        return self._pandas.Series(taken, dtype=taken.dtype)
 
     def made(self, columns: Mapping[Any, Any]) -> Any:
         return self._pandas.DataFrame(dict(columns), copy=False)
