@@ -461,10 +461,18 @@ def _fill_views(rows: npt.NDArray[Any], chunk: Chunk, copies: list[Bytes]) -> No
     copies.append(views.view(np.uint8))
     first, low, half, valid = views.ctypes.data + 4, np.uint64(2**32 - 1), np.uint64(32), chunk.valid
     outside: list[tuple[int, int, int, int]] = []  # in each piece of a buffer: number, first and last place, bytes
+    whole: dict[int, int] = {}  # where a piece begins whose strings are all in one buffer, and the number of the buffer
 
     def buffers_of(piece: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         numbers: npt.NDArray[np.uint64] = np.minimum(piece[:, 1] & low, np.uint64(len(homes) - 1))
         return numbers.view(np.int64)
+
+    def note(number: int, there: npt.NDArray[np.uint64]) -> None:
+        ends = there[:, 0] + there[:, 1]
+        last = int(ends.max())
+        if last > int(sizes[number]):
+            _refuse_places("views that lead into its buffers", "others")
+        outside.append((number, int(there[:, 0].min()), last, int(there[:, 1].sum())))
 
     def fill(begin: int, end: int) -> None:
         for at in range(begin, end, _PIECE):
@@ -474,17 +482,17 @@ def _fill_views(rows: npt.NDArray[Any], chunk: Chunk, copies: list[Bytes]) -> No
             np.right_shift(piece[:, 1], half, out=part[:, 0])
             if valid is not None:
                 part[~valid[at : at + len(part)], 1] = 0
+            of = buffers_of(piece)
+            if part[:, 1].min() > 12 and of.min() == of.max():
+                whole[at] = int(of[0])
+                note(whole[at], part)
+                continue
             is_inside = part[:, 1] <= 12
             (inside,) = np.nonzero(is_inside)
             if len(inside) < len(part):
-                there, of = part[~is_inside], buffers_of(piece[~is_inside])
-                ends = there[:, 0] + there[:, 1]
-                if np.any(ends > sizes.take(of)):
-                    _refuse_places("views that lead into its buffers", "others")
+                there, of = part[~is_inside], of[~is_inside]
                 for number in np.unique(of).tolist():
-                    here = of == number
-                    places = int(there[here, 0].min()), int(ends[here].max())
-                    outside.append((number, *places, int(there[here, 1].sum())))
+                    note(number, there[of == number])
             part[inside, 0] = inside.astype(np.uint64) * np.uint64(16) + np.uint64(first + 16 * at)
 
     in_threads(len(rows), _OF_A_THREAD, fill)
@@ -503,6 +511,9 @@ def _fill_views(rows: npt.NDArray[Any], chunk: Chunk, copies: list[Bytes]) -> No
     def move(begin: int, end: int) -> None:
         for at in range(begin, end, _PIECE):
             part = words[at : min(at + _PIECE, end)]
+            if at in whole:
+                part[:, 0] += moves[whole[at]]
+                continue
             (there,) = np.nonzero(part[:, 1] > 12)
             part[there, 0] += moves.take(buffers_of(views[at : at + len(part)][there]))
 
