@@ -104,7 +104,8 @@ def column_library(array: Any) -> Library | None:
         return None
     plain = _LIBRARIES[library]
     if library == "pandas":
-        make = partial(_pandas_column, index=array.index, name=getattr(array, "name", None))
+        name = None if hasattr(array, "columns") else array.name  # a frame may have a column of that name
+        make = partial(_pandas_column, index=array.index, name=name)
     elif library == "polars" and hasattr(array, "name"):
         make = partial(_polars_column, name=array.name)
     else:
