@@ -129,7 +129,7 @@ def test_mixed_columns_follow_the_advice() -> None:
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": np.arange(2, dtype="i4"), "b": pd.to_datetime(["2024-01-01", "2024-01-02"])})
     with pytest.raises(DtypeError, match="of a structured type, such as") as refused:
-        HashSet.from_arrays(frame, device="cpu")
+        HashMap.from_arrays([1, 2], frame, device="cpu")
     advised = str(refused.value).partition("such as ")[2].partition(", which")[0]
     table = HashSet(eval(advised), device="cpu")
     table.insert(frame)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Self
@@ -89,6 +89,16 @@ class Column:
     def has_any_length(self) -> bool:
         """Whether rows are strings of any length (`string_column.StringColumn`)."""
         return False
+
+    @property
+    def is_of_columns(self) -> bool:
+        """Whether a row consists of columns, each of a type of its own (`table/key_columns.py`)."""
+        return False
+
+    @property
+    def spec(self) -> Any:
+        """The type that makes such a column again, if the rules are the same."""
+        return self.numpy
 
     @property
     def name(self) -> str:
@@ -246,6 +256,14 @@ class Column:
             return seen
         self.names.learn(given)
         return self._in_order(seen, given, what)  # another thread's names may have come first
+
+    def one_by_one(self, rows: Any) -> Iterator[Any]:
+        """Rows in host memory that were exported, to be given out one by one."""
+        return iter(read_only(rows))
+
+    def for_file(self, rows: Any) -> Any:
+        """Rows in host memory as a file has them."""
+        return rows
 
     def exported(self, rows: Any, library: Library | None = None) -> Any:
         """Rows as their library's own array or column, with the names of their items where that library has names."""

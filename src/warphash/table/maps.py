@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.cast import Sought, chosen
-from ..arrays.key_column import column_and_view
 from ..arrays.row_type import Column
 from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, UnsupportedVerb
@@ -19,6 +18,7 @@ from .array_types import A, Batch, Bools, D, Foreign, K, Keys, KeyT, Like, OneKe
 from .base import BaseTable, shrink_if_repeated
 from .front import BOOL
 from .items import PairTable
+from .key_columns import keys_and_column
 from .keywords import Comparison, Operator, TableOptions, TableOptionsWithCapacity
 from .options import capacity_for, refuse_arrays
 from .plan import MapPlan, SetPlan
@@ -180,9 +180,9 @@ class HashMap(PairTable[K, V]):
         **options
             As for the class.
         """
-        (column, seen), value_view = column_and_view(keys, options), view(values)
+        (column, seen), value_view = keys_and_column(keys, options), view(values)
         options.setdefault("device", seen.device if seen.host is None else None)
-        types = column.numpy, Column.of_array(value_view, "values").numpy
+        types = column.spec, Column.of_array(value_view, "values").numpy
         table: HashMap[Any, Any] = cls(*types, capacity=capacity_for(seen.rows, capacity, options), **options)
         table._parts.updates.update(None, seen, value_view, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
         if capacity is None and not assume_unique:
@@ -296,7 +296,7 @@ class HashMap(PairTable[K, V]):
         front.note_kind(seen)
         n, host_keys, host_values = seen.rows, *map(front.on_host, (seen, value_view))
         places = np.arange(n, dtype=np.uint64)
-        order = HashMap(self.key_dtype, np.uint64, capacity=max(1, n), device="cpu", **self._parts.facts.rules)
+        order = HashMap(front.key.spec, np.uint64, capacity=max(1, n), device="cpu", **self._parts.facts.rules)
         order.upsert(host_keys, places, "min" if op == "first" else "max")
         chosen = order.find(host_keys)[0] == places
         added = np.zeros(n, np.bool_)
@@ -735,7 +735,7 @@ class HashMap(PairTable[K, V]):
         """Whether both maps have the same keys of the same type, each with an equal value. NaN equals nothing."""
         if not isinstance(other, HashMap):
             return NotImplemented
-        if other.key_dtype != self.key_dtype or not self._parts.front.has_names_of(other._parts.front):
+        if not self._parts.front.has_keys_of(other._parts.front):
             return False
         return set_algebra.related(self, other, mapping.same_pairs)
 
@@ -805,9 +805,9 @@ class HashSet(BaseTable[K]):
         **options: Unpack[TableOptions],
     ) -> HashSet[KeyT]:
         """Build a set of ``keys`` in one pass; see `HashMap.from_arrays`."""
-        column, seen = column_and_view(keys, options)
+        column, seen = keys_and_column(keys, options)
         options.setdefault("device", seen.device if seen.host is None else None)
-        table: HashSet[Any] = cls(column.numpy, capacity=capacity_for(seen.rows, capacity, options), **options)
+        table: HashSet[Any] = cls(column.spec, capacity=capacity_for(seen.rows, capacity, options), **options)
         table._parts.updates.update(None, seen, None, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
         if capacity is None and not assume_unique:
             shrink_if_repeated(table, seen.rows)
@@ -931,7 +931,7 @@ class HashSet(BaseTable[K]):
         """Another set; or a set of the keys of an array or an iterable."""
         if isinstance(other, HashSet):
             return other
-        made = HashSet(self.key_dtype, device=self.device, **self._parts.facts.rules)
+        made = HashSet(self._parts.front.key.spec, device=self.device, **self._parts.facts.rules)
         made.update(other)
         return made
 
@@ -981,9 +981,7 @@ class HashSet(BaseTable[K]):
 
     def __eq__(self, other: object) -> bool:
         """Whether both sets have the same keys of the same type, whatever their designs and devices are."""
-        if isinstance(other, HashSet) and (
-            other.key_dtype != self.key_dtype or not self._parts.front.has_names_of(other._parts.front)
-        ):
+        if isinstance(other, HashSet) and not self._parts.front.has_keys_of(other._parts.front):
             return False
         return self._related(other, set_algebra.is_equal)
 

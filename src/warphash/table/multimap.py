@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from ..arrays.batch import library_of_rows
 from ..arrays.cast import Fits, chosen, spread_offsets
-from ..arrays.key_column import column_and_view
 from ..arrays.library import ArrayView
 from ..arrays.row_type import Column
 from ..arrays.view import view
@@ -24,6 +23,7 @@ from .array_types import A, Batch, Bools, Counts, Foreign, K, Keys, KeyT, OneKey
 from .base import BaseTable
 from .front import COUNT
 from .items import PairTable
+from .key_columns import keys_and_column
 from .keywords import DesignName, SharedOptions, TableOptions
 from .signatures import names_keywords
 
@@ -107,9 +107,9 @@ class MultiMap(PairTable[K, V]):
         **options: Unpack[TableOptions],
     ) -> MultiMap[KeyT, ValueT]:
         """Build a table of ``keys`` and ``values`` in one pass; see `HashMap.from_arrays`."""
-        (column, seen), value_view = column_and_view(keys, options), view(values)
+        (column, seen), value_view = keys_and_column(keys, options), view(values)
         options.setdefault("device", seen.device if seen.host is None else None)
-        types = column.numpy, Column.of_array(value_view, "values").numpy
+        types = column.spec, Column.of_array(value_view, "values").numpy
         table: MultiMap[Any, Any] = cls(*types, capacity=seen.rows if capacity is None else capacity, **options)
         table._parts.updates.update(None, seen, value_view, Op.KEEP, answers=False)
         return table
