@@ -35,7 +35,7 @@ from ..arrays.nullable_column import NullableColumn, as_column, without_nulls
 from ..arrays.row_names import Names, RowNames
 from ..arrays.row_type import MAX_KEY_BYTES, Column, read_only
 from ..arrays.string_column import StringLibrary, library_of_strings
-from ..arrays.strings import NULL_LENGTH, ROW, StringArray
+from ..arrays.strings import NULL_LENGTH, ROW, StringArray, rows_of
 from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, ShapeError
 from ..runtime.devices import engine_for
@@ -603,9 +603,16 @@ def _checked(item: Column, given: Any) -> None:
 
 
 def _listed(given: Any) -> Any:
-    """A column of Python objects as a list, whose items are read one by one; other columns as they are."""
+    """A column of Python objects, or of strings, as a list, whose items are read one by one; others as they are."""
     is_objects = getattr(dtype_of(given), "kind", "") == "O" and hasattr(given, "tolist")
-    return given.tolist() if is_objects and getattr(given, "shape", ()) else given
+    if is_objects and getattr(given, "shape", ()):
+        return given.tolist()
+    text = None if isinstance(given, list | str | bytes) else text_of(given)
+    if text is None:
+        return given
+    rows = rows_of(given, text)
+    held = Strings(rows.rows.view(np.uint64).reshape(-1, 2), None, rows)
+    return _string_array(engine_for("cpu"), held, is_text=text).tolist()
 
 
 def _fixed(values: npt.NDArray[Any], valid: Valid) -> Fixed:
