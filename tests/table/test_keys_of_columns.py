@@ -9,6 +9,8 @@ import math
 import pickle
 import uuid
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +18,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warphash import DtypeError, HashMap, HashSet, MultiMap
+from support.archives import archive, parts_of
+from support.cases import design_names
+from warphash import (
+    CorruptFile,
+    DeviceError,
+    DtypeError,
+    HashMap,
+    HashSet,
+    MultiMap,
+    Operation,
+    ParameterError,
+    ShapeError,
+    TableFull,
+    UnsupportedVerb,
+)
 from warphash.arrays.decimals import decimal_of, decimal_type
 
 few = settings(max_examples=30)
@@ -397,3 +413,398 @@ class TestVerbs:
             assert all(as_list(table.contains(keys)))
             again = HashSet(case.types, device="cpu", **case.options)
             assert all(as_list(again.insert(keys))) and again == table
+
+
+# ---- forms of keys
+class Person(NamedTuple):
+    name: str
+    id: int
+
+
+ROWS = [("ann", 3), ("bob", 3), ("ann", 4)]
+ABSENT = ("bob", 4)
+NAMES = ("name", "id")
+
+
+def columns_of(rows: list[Any]) -> tuple[Any, ...]:
+    return tuple(map(list, zip(*rows, strict=True)))
+
+
+def frame(library: str, rows: list[Any], names: tuple[str, ...] = NAMES) -> Any:
+    module = pytest.importorskip(library)
+    data = dict(zip(names, columns_of(rows), strict=True))
+    if library == "pandas":
+        return module.DataFrame(data, index=range(10, 10 + len(rows)))
+    return module.table(data) if library == "pyarrow" else module.DataFrame(data)
+
+
+def turned(library: str, rows: list[Any]) -> Any:
+    return frame(library, [row[::-1] for row in rows], NAMES[::-1])
+
+
+def structs(rows: list[Any]) -> Any:
+    return frame("pyarrow", rows).to_struct_array()
+
+
+def chunks(rows: list[Any]) -> Any:
+    return pytest.importorskip("pyarrow").chunked_array([structs(rows[:1]), structs(rows[1:])])
+
+
+def of_two_libraries(rows: list[Any]) -> Any:
+    names, numbers = columns_of(rows)
+    return pytest.importorskip("pyarrow").array(names), np.array(numbers)
+
+
+def records(rows: list[Any]) -> Any:
+    return np.array([row[::-1] for row in rows], [("id", "i4"), ("name", "U3")])
+
+
+def levels(rows: list[Any]) -> Any:
+    return pytest.importorskip("pandas").MultiIndex.from_tuples(rows, names=NAMES)
+
+
+FORMS: dict[str, Callable[[list[Any]], Any]] = {
+    "a tuple of lists": columns_of,
+    "a tuple of arrays": lambda rows: tuple(map(np.array, columns_of(rows))),
+    "a tuple of two libraries": of_two_libraries,
+    "a list of tuples": list,
+    "a list of lists": lambda rows: list(map(list, rows)),
+    "a list of mappings": lambda rows: [dict(zip(NAMES, row, strict=True)) for row in rows],
+    "a list of named tuples": lambda rows: [Person(*row) for row in rows],
+    "a mapping of lists": lambda rows: dict(zip(NAMES, columns_of(rows), strict=True)),
+    "an array of objects": lambda rows: np.array(rows, object),
+    "records": lambda rows: np.array(rows, [("name", "U3"), ("id", "i4")]),
+    "records with other fields first": records,
+    **{f"a frame of {library}": partial(frame, library) for library in LIBRARIES[2:]},
+    **{f"a turned frame of {library}": partial(turned, library) for library in LIBRARIES[2:]},
+    "structs": structs,
+    "chunks of structs": chunks,
+    "structs of Polars": lambda rows: frame("polars", rows).to_struct("x"),
+    "a batch": lambda rows: frame("pyarrow", rows).to_batches()[0],
+    "an index with levels": levels,
+    "a slice of a frame": lambda rows: frame("pyarrow", [ABSENT, *rows]).slice(1),
+}
+UNNAMED = ("a tuple of lists", "a tuple of arrays", "a tuple of two libraries", "a list of tuples", "a list of lists")
+
+
+@pytest.mark.parametrize("types", [["str", "int64"], {"name": "str", "id": "int64"}], ids=["list", "mapping"])
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_of_batches(form: str, types: Any) -> None:
+    table = HashMap(types, "int64")
+    if (isinstance(types, list) and "other" in form) or "turned" in form:
+        table.insert(FORMS["a list of named tuples"]([ABSENT]), 0)  # from which the table learns the names
+        del table[ABSENT]
+    added = table.insert(FORMS[form](ROWS), [0, 1, 2])
+    assert as_list(added) == [True] * 3 and dict(table.items()) == {row: at for at, row in enumerate(ROWS)}
+    values, found = table.find(FORMS[form]([*ROWS[1:], ABSENT]), default=-1)
+    assert as_list(values) == [1, 2, -1] and as_list(found) == [True, True, False]
+    assert as_list(table[FORMS[form](ROWS)]) == [0, 1, 2]
+    with pytest.raises(KeyError, match=r"\('bob', 4\)"):
+        table[FORMS[form]([ROWS[0], ABSENT])]
+    assert as_list(table.erase(FORMS[form]([ROWS[0], ABSENT]))) == [True, False] and len(table) == 2
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if "a list of" not in form and form != "an array of objects"])
+def test_tables_of_arrays(form: str) -> None:
+    """The types are those of the columns; the names are those of a frame, which comes back from `keys`."""
+    made = FORMS[form](ROWS)
+    if form in ("a tuple of lists", "records", "records with other fields first"):
+        return  # rows of items; records of a fixed width
+    table = HashMap.from_arrays(made, np.arange(3), device="cpu")
+    assert {(str(name), int(number)) for name, number in table} == set(ROWS) if "turned" not in form else True
+    assert as_list(table[made]) == [0, 1, 2]
+    pairs = HashSet.from_arrays(made, device="cpu"), MultiMap.from_arrays(made, np.arange(3), device="cpu")
+    assert all(len(other) == 3 and all(as_list(other.contains(made))) for other in pairs)
+    keys = table.keys()
+    library = type(keys).__module__.partition(".")[0]
+    if "frame" in form:
+        names = list(keys.columns if library != "pyarrow" else keys.column_names)
+        assert library == type(made).__module__.partition(".")[0]
+        assert names == list(NAMES[::-1] if "turned" in form else NAMES)
+    assert all(as_list(table.contains(keys)))
+
+
+SINGLES: dict[str, Callable[[Any], Any]] = {
+    "a tuple": tuple,
+    "a named tuple": lambda row: Person(*row),
+    "a mapping": lambda row: dict(zip(NAMES, row, strict=True)),
+    "a mapping with other names first": lambda row: {"id": row[1], "name": row[0]},
+    "NumPy's items": lambda row: (np.str_(row[0]), np.int16(row[1])),
+    "a record": lambda row: np.array([row], [("name", "U3"), ("id", "i8")])[0],
+    "a row of a frame": lambda row: frame("pandas", [row]).iloc[0],
+    "a struct": lambda row: structs([row])[0],
+    "PyArrow's items": lambda row: tuple(map(pytest.importorskip("pyarrow").scalar, row)),
+}
+
+
+@pytest.mark.parametrize("form", SINGLES)
+def test_forms_of_one_key(form: str) -> None:
+    one = SINGLES[form]
+    table = HashMap({"name": "str", "id": "int64"}, "float64")
+    table[one(("ann", 3))] = 2.0
+    assert table[one(("ann", 3))] == table["ann", 3] == 2.0
+    assert one(("ann", 3)) in table and one(("bob", 3)) not in table and one(("ann", 4)) not in table
+    assert table.get(one(("ann", 4))) is None and table.get(one(("ann", 4)), 9) == 9
+    with pytest.raises(KeyError):
+        table[one(("bob", 3))]
+    assert table.setdefault(one(("bob", 3)), 5.0) == 5.0 and table.pop(one(("bob", 3))) == 5.0
+    del table[one(("ann", 3))]
+    assert not len(table)
+    names = HashSet({"name": "str", "id": "int64"})
+    names.add(one(("ann", 3)))
+    names.discard(one(("bob", 3)))
+    assert list(names) == [("ann", 3)]
+    names.remove(one(("ann", 3)))
+    assert not len(names)
+
+
+def test_what_is_no_key_is_not_there() -> None:
+    table = HashMap(["str", "int8"], "int64")
+    table["ann", 3] = 1
+    for absent in (
+        ("ann", 300),
+        ("ann", "3"),
+        (3, "ann"),
+        ("ann",),
+        ("ann", 3, 4),
+        "ann",
+        3,
+        None,
+        ("ann", None),
+        (b"ann", 3),
+    ):
+        assert absent not in table
+    assert ("ann", 3.0) in table and ("ann", True) not in table
+    assert table.contains([("ann", 3), ("ann", 300), ("ann",), None, ("ann", "x")]).tolist() == [True, *[False] * 4]
+    assert table.contains((["ann", 5], [3, 3])).tolist() == [True, False]
+    assert table.find((["ann", "ann"], np.array([3, 2**40])), default=-1)[0].tolist() == [1, -1]
+    assert table.erase((["ann", "ann"], np.array([3, 2**40]))).tolist() == [True, False]
+    with pytest.raises(KeyError, match="row 1 of the keys"):
+        table[[("ann", 3), ("ann", 300)]] if table.insert([("ann", 3)], 1).all() else None
+
+
+# ---- errors
+def refusals() -> dict[str, tuple[Any, type[Exception], str]]:
+    return {
+        "too few columns": ((["ann"],), ShapeError, r"keys of 2 columns, got 1: give a tuple"),
+        "too many columns": ((["ann"], [1], [2]), ShapeError, r"keys of 2 columns, got 3"),
+        "other lengths": ((["ann", "bob"], [1]), ShapeError, r"of one length, got 2, 1: give one item"),
+        "a value beside columns": ((["ann", "bob"], 1), ShapeError, r"a single value for column 1 .* numpy.full"),
+        "one array": (np.arange(3), ShapeError, r"one array of shape \(3,\): give a tuple with one array for each"),
+        "single items": (
+            ["ann", 3],
+            ShapeError,
+            r"rows of 2 items, got one that begins with str: give a",
+        ),
+        "text for numbers": ((["ann"], np.array(["x"])), DtypeError, r"column 1 of the keys: .* must be int64"),
+        "numbers for text": ((np.arange(2), np.arange(2)), DtypeError, r"column 0 of the keys: .* must be strings"),
+        "a value that does not fit": ((["ann"], np.array([0.5])), DtypeError, r"column 1 .* values that int64 has"),
+        "an item that does not fit": ([("ann", 3), ("ann", "x")], DtypeError, r"column 1 of the keys: "),
+        "a row of other length": ([("ann", 3), ("ann",)], ShapeError, r"rows of 2 items, got another number in row 1"),
+        "a null": (
+            (["ann", None], [1, 2]),
+            DtypeError,
+            r"nulls in them, got 1 in column 0: .* nulls='drop' or",
+        ),
+        "names": (
+            {"name": ["ann"], "idd": [1]},
+            DtypeError,
+            r"name, id, .* got name, idd: did you mean 'idd'\?",
+        ),
+        "no rows": (3, DtypeError, r"keys of several columns, got int: give a tuple"),
+        "a box": (np.zeros((1, 2, 3)), ShapeError, r"shape \(1, 2, 3\)"),
+    }
+
+
+@pytest.mark.parametrize("name", refusals())
+def test_refused_keys(name: str) -> None:
+    keys, error, match = refusals()[name]
+    table = HashMap({"name": "str", "id": "int64"}, "int64")
+    table["ann", 3] = 7
+    with pytest.raises(error, match=match):
+        table.insert(keys, 1)
+    assert dict(table.items()) == {("ann", 3): 7}
+
+
+@pytest.mark.parametrize(
+    ("types", "options", "error", "match"),
+    [
+        (["str", "nothing"], {}, DtypeError, r"'nothing' is no type of a column of keys \(column 1\)"),
+        (["str", "U"], {}, DtypeError, r"column 1 of the keys needs a length"),
+        (["str", object], {}, DtypeError, r"column 1 of the keys: a key needs a fixed width"),
+        (["str", "float64"], {}, DtypeError, r"column 1 of the keys: .* give floats='value'"),
+        (["str", "int64"], {"floats": "bits"}, DtypeError, r"floats='bits' is for columns of floats"),
+        (["str", np.dtype(("i4", 2))], {}, DtypeError, r"column 1 would have rows"),
+        ([("a", "str"), ("a", "int64")], {}, DtypeError, r"'a' twice"),
+        (["str", "int64"], {"nulls": "none"}, ParameterError, r"nulls must be one of"),
+        (["str", "int64"], {"device": "cuda"}, DeviceError, r"keys of type \[str, int64\] live on the CPU alone"),
+        (
+            ["str", "int64"],
+            {"memory": Path("x"), "design": "stadium"},
+            ParameterError,
+            r"no keys of type \[str, int64\]",
+        ),
+        (
+            ["int32", "int64"],
+            {"memory": Path("x"), "design": "stadium"},
+            ParameterError,
+            r"no keys of type \[int32, int64\]",
+        ),
+    ],
+)
+def test_refused_types(types: Any, options: Any, error: Any, match: str) -> None:
+    with pytest.raises(error, match=match):
+        HashSet(types, **options)
+
+
+def test_refused_verbs() -> None:
+    for types in (["str", "int64"], ["int32", "int64"]):
+        table = HashMap(types, "int64", device="cpu")
+        with pytest.raises(UnsupportedVerb, match="a plan is for"):
+            table.plan(3)
+        with pytest.raises(DtypeError, match="erase_if compares single numbers"):
+            table.erase_if("keys", "<", 3)
+        with pytest.raises(DtypeError, match="update takes a HashMap of"):
+            table.update(HashMap("int64", "int64", device="cpu"))
+        with pytest.raises(ParameterError, match="like="):
+            table.keys(like="nothing")
+    left, right = HashSet(["str", "int64"]), HashSet(["str", "int32"])
+    with pytest.raises(DtypeError, match=r"one key type, got \[str, int64\] and \[str, int32\]"):
+        _ = left | right
+    assert left != right and left == HashSet({"name": "str", "id": "int64"})
+
+
+# ---- tables
+@pytest.mark.parametrize("types", [["str", "int64"], ["int16", "int64"], ["U40", "int8"]], ids=str)
+@pytest.mark.parametrize("design", design_names())
+def test_designs(design: str, types: Any) -> None:
+    table = HashMap(types, "int64", design=design, device="cpu")
+    first = np.arange(2000)
+    text = types[0] in ("str", "U40")
+    columns = ([f"name {number % 700}" for number in first] if text else first.astype("i2"), first % 100)
+    model = {}
+    for at, row in enumerate(zip(np.asarray(columns[0]).tolist(), columns[1].tolist(), strict=True)):
+        model.setdefault(row, at)
+    assert table.insert(columns, first).sum() == len(model)
+    assert {key: int(value) for key, value in table.items()} == model or text is False
+    assert table.find(columns)[1].all() and len(table) == len(model)
+    table.check()
+
+
+def test_mixed_batches() -> None:
+    table = HashMap(["str", "int64"], "int64", design="slab")
+    table["ann", 3] = 1
+    operations = [Operation.FIND, Operation.INSERT, Operation.ERASE, Operation.FIND]
+    held, done = table.execute(operations, (["ann", "bob", "cy", "dan"], [3, 3, 3, 3]), [0, 5, 0, 0])
+    assert held.tolist() == [1, 0, 0, 0] and done.tolist() == [True, True, False, False] and table["bob", 3] == 5
+
+
+def test_bounded_tables() -> None:
+    for types in (["str", "int64"], ["int32", "int64"]):
+        table = HashMap(types, "int64", max_size=5, evict="fifo", device="cpu")
+        for number in range(8):
+            table[("x" if types[0] == "str" else 1), number] = number
+        assert len(table) == 5 and {int(key[1]) for key in table} == {3, 4, 5, 6, 7}
+        keys, values = table.evict(2)
+        assert keys[1].tolist() == values.tolist() == [3, 4]
+        twin = pickle.loads(pickle.dumps(table))
+        assert twin == table and twin.evict(1)[1].tolist() == [5]
+
+
+def test_a_full_table_names_rows() -> None:
+    table = HashMap(["str", "int64"], "int64", capacity=4, on_full="raise", design="linear_probing")
+    with pytest.raises(TableFull) as error:
+        table.insert((["x"] * 100, np.arange(100)), 1)
+    assert error.value.keys is not None and all(row[0] == "x" for row in error.value.keys.tolist())
+    assert not len(table)
+
+
+def test_rows_of_fixed_widths_are_keys_of_that_width() -> None:
+    """So such tables are not those of strings: they live in every memory, and on every device."""
+    table = HashMap(["int32", "bool", "M8[us]"], "int64", device="cpu")
+    assert table._parts.front.key.dtype == np.dtype("V13") and not table._parts.front.key.has_any_length
+    wide = HashMap(["U30", "U30"], "int64")
+    wide["a", "b"] = 3
+    assert wide._parts.front.key.has_any_length and wide["a", "b"] == 3
+
+
+def test_strings_that_share_bytes_are_other_rows() -> None:
+    table = HashMap(["str", "str", "bytes"], "int64", nulls="key")
+    rows = [("ab", "", b""), ("a", "b", b""), ("", "ab", b""), ("", "", b"ab"), (None, "ab", b""), ("", None, b"ab")]
+    assert table.insert(rows, np.arange(6)).all()
+    assert {key: int(value) for key, value in table.items()} == {row: at for at, row in enumerate(rows)}
+
+
+def test_floats_by_rule() -> None:
+    rows = [("a", 0.0), ("a", -0.0), ("a", NAN), ("a", -NAN)]
+    assert len(HashSet(["str", "float64"], floats="value")) == 0
+    for rule, count in (("value", 2), ("bits", 4)):
+        table = HashSet(["str", "float64"], floats=rule)
+        assert table.insert((["a"] * 4, np.array([0.0, -0.0, NAN, -NAN]))).sum() == count
+        assert table.contains(rows[:2]).tolist() == [True, True]
+
+
+# ---- names
+@pytest.mark.parametrize("library", LIBRARIES[2:])
+def test_names(library: str, tmp_path: Path) -> None:
+    table = HashMap.from_arrays(frame(library, ROWS), np.arange(3))
+    table.save(tmp_path / "table")
+    for twin in (table, table.copy(), pickle.loads(pickle.dumps(table)), HashMap.load(tmp_path / "table")):
+        assert as_list(twin[turned(library, ROWS)]) == [0, 1, 2]
+        assert twin.key_dtype.names == NAMES
+        with pytest.raises(DtypeError, match=r"did you mean 'nam'\? If so, rename"):
+            twin.contains(frame(library, ROWS, ("nam", "id")))
+        keys = twin.keys(like=library)
+        assert type(keys).__module__.partition(".")[0] == library and hasattr(keys, "columns")
+        assert isinstance(twin.keys(like="numpy"), tuple)
+    found = table.find(frame("pandas", ROWS))
+    assert found[0].index.tolist() == [10, 11, 12]
+
+
+def test_columns_in_another_order_in_two_tables() -> None:
+    left = HashMap.from_arrays(frame("pyarrow", [("a", "b"), ("c", "d")], ("x", "y")), [1, 2])
+    right = HashMap.from_arrays(frame("pyarrow", [("b", "a"), ("d", "e")], ("y", "x")), [3, 4])
+    left.update(right)
+    assert dict(left.items()) == {("a", "b"): 3, ("c", "d"): 2, ("e", "d"): 4}
+    ours = HashSet.from_arrays(frame("pyarrow", [(1, 2), (3, 4)], ("x", "y")).cast(_types("int64", "int64")))
+    assert len(ours) == 2
+    first, second = (HashSet(["str", "str"]) for _ in range(2))
+    first.insert(frame("pyarrow", [("a", "b"), ("c", "d")], ("x", "y")))
+    second.insert(frame("pyarrow", [("b", "a"), ("d", "e")], ("y", "x")))
+    assert set(first | second) == {("a", "b"), ("c", "d"), ("e", "d")} and set(first & second) == {("a", "b")}
+
+
+def _types(*names: str) -> Any:
+    pa = pytest.importorskip("pyarrow")
+    return pa.schema([(name, kind) for name, kind in zip("xy", names, strict=True)])
+
+
+def test_frames_of_one_type_stay_rows_of_items() -> None:
+    rows = HashSet.from_arrays(frame("pandas", [(1, 2)], ("x", "y")), device="cpu")
+    assert rows.key_dtype == np.dtype(("i8", 2))
+
+
+# ---- files
+def test_files_that_no_table_has_written(tmp_path: Path) -> None:
+    table = HashMap(["str", "int64"], "int64", nulls="key")
+    table.insert([("a", 1), (None, 2), ("b", None)], [1, 2, 3])
+    path = tmp_path / "table"
+    table.save(path)
+    assert HashMap.load(path) == table
+    for change in (
+        lambda header: header["columns"][0]["columns"].pop(),
+        lambda header: header["columns"][0].pop("nulls"),
+        lambda header: header["columns"][0].update(nulls=[True, 1]),
+        lambda header: header["columns"][0].update(columns=[]),
+        lambda header: header["columns"][0]["columns"][1].update(dtype="<f8"),
+        lambda header: header["columns"][0]["columns"][1].update(shape=[2]),
+        lambda header: header["columns"][0]["columns"][1].update(dtype="|O"),
+        lambda header: header.update(nulls="raise"),
+        lambda header: header.update(count=4),
+        lambda header: header.update(names=[["a"], None]),
+    ):
+        header, body = parts_of(path)
+        change(header)
+        (tmp_path / "other").write_bytes(archive(header, body))
+        with pytest.raises(CorruptFile):
+            HashMap.load(tmp_path / "other")

@@ -66,17 +66,22 @@ def _is_column(given: Any) -> bool:
 
 
 def is_table(given: Any) -> bool:
-    """Whether an object is a frame, a mapping of columns, an index with levels, or Arrow data of structs."""
+    """Whether an object is a frame, a mapping of columns, an index with levels, or a column of structs."""
     if isinstance(given, ArrowData):
         return bool(given.chunks) and given.chunks[0].format == "+s"
-    return isinstance(given, Mapping) or frame_library(given) is not None or _has_levels(given)
+    if isinstance(given, Mapping) or frame_library(given) is not None or _has_levels(given):
+        return True
+    kind = getattr(given, "type", getattr(given, "dtype", None))
+    return speaks_arrow(given) and str(kind).lower().startswith("struct")
 
 
-def columns_of(given: Any, count: int, known: Names | None) -> GivenColumns:
-    """The columns of what a caller gave for a key, or for a batch of keys, of ``count`` columns.
+def columns_of(given: Any, count: int | None, known: Names | None) -> GivenColumns:
+    """The columns of what a caller gave for a key, or for a batch of keys.
 
     Parameters
     ----------
+    count
+        How many columns a key has; None if any number will do.
     known
         The names of the columns, as far as the table knows any: by these, a row of a frame is one.
 
@@ -89,7 +94,7 @@ def columns_of(given: Any, count: int, known: Names | None) -> GivenColumns:
     """
     value = python_value(given)
     if isinstance(value, np.ndarray):
-        made = _of_array(value)
+        made = _of_array(value, count)
     elif isinstance(value, np.void) and value.dtype.names:
         made = GivenColumns(list(value.tolist()), _names_of_fields(value.dtype), True, None)
     elif known is not None and is_row_of_frame(value, known):
@@ -99,14 +104,14 @@ def columns_of(given: Any, count: int, known: Names | None) -> GivenColumns:
     elif isinstance(value, list):
         made = _of_rows(value, count)
     else:
-        made = _of_table(value)
+        made = _of_table(value, count)
     names = made.names or ()
     if len(set(names)) < len(names):
         repeated = next(name for name in names if names.count(name) > 1)
         raise DtypeError(
             f"expected columns that each have a name of their own, got {repeated!r} twice: rename the columns"
         )
-    if len(made.columns) != count:
+    if count is not None and len(made.columns) != count:
         unit = "column" if count == 1 else "columns"
         raise ShapeError(
             f"expected keys of {count} {unit}, got {len(made.columns)}: give a tuple with one array, or one value, for "
@@ -115,7 +120,7 @@ def columns_of(given: Any, count: int, known: Names | None) -> GivenColumns:
     return made
 
 
-def _of_array(array: npt.NDArray[Any]) -> GivenColumns:
+def _of_array(array: npt.NDArray[Any], count: int | None) -> GivenColumns:
     array = plain_array(array)
     if array.dtype.names:
         fields = [array[name] for name in array.dtype.names]
@@ -124,7 +129,7 @@ def _of_array(array: npt.NDArray[Any]) -> GivenColumns:
         names = _names_of_fields(array.dtype)
         return GivenColumns([field[()] for field in fields], names, array.ndim == 0, array if array.ndim else None)
     if array.ndim == 1 and array.dtype.kind == "O":
-        return _of_rows(array.tolist(), None)
+        return _of_rows(array.tolist(), count)
     if array.ndim != 2:
         raise ShapeError(
             f"expected keys of several columns, got one array of shape {array.shape}: give a tuple with one array for "
@@ -179,7 +184,7 @@ def _of_rows(given: list[Any], count: int | None) -> GivenColumns:
     return GivenColumns(columns, names, False, given, np.array(is_row, np.bool_))
 
 
-def _of_table(given: Any) -> GivenColumns:
+def _of_table(given: Any, count: int | None) -> GivenColumns:
     """The columns of a frame, of structs, or of an index with levels."""
     if _has_levels(given):
         names = tuple(given.names)
@@ -189,7 +194,7 @@ def _of_table(given: Any) -> GivenColumns:
         names = tuple(given.columns)
         return GivenColumns([given.iloc[:, number] for number in range(len(names))], names, False, given)
     if library_name(given) == "pandas" and given.dtype == object:
-        return _of_rows(given.tolist(), None)._replace(like=given)
+        return _of_rows(given.tolist(), count)._replace(like=given)
     chunks = read_arrow(given)
     if not chunks or any(chunk.format != "+s" for chunk in chunks):
         raise DtypeError(

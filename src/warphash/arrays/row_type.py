@@ -55,13 +55,18 @@ class Column:
         DtypeError
             For what `key_types.check_key_type` refuses, objects, variable widths and more than 128 bytes.
         """
-        column = _key_column(_full_type(dtype, "key"))
+        column = cls.of_part(dtype)
         if column.nbytes > MAX_KEY_BYTES:
             raise DtypeError(
                 f"a key has at most {MAX_KEY_BYTES} bytes, and {dtype!r} has {column.nbytes}: take a hash of each as "
                 "its key, which loses the difference between two keys of one hash"
             )
         return column
+
+    @classmethod
+    def of_part(cls, dtype: npt.DTypeLike) -> Column:
+        """Check the type of a part of a key: as `of_keys`, of any width."""
+        return _key_column(_full_type(dtype, "key"))
 
     @classmethod
     def of_values(cls, dtype: npt.DTypeLike) -> Column:

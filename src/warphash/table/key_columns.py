@@ -137,14 +137,15 @@ class _KeyColumns:
 
     def _item(self, number: int, dtype: np.dtype[Any]) -> Column:
         with self._naming(number):
-            if dtype.kind != "f":
+            if not dtype.itemsize:
                 return key_column(dtype, "key")
-            if self.floats is not None:
-                return NullableColumn(ROW, (), False, "key", FloatColumn.of(dtype, self.floats))
-            raise DtypeError(
-                f"keys must have exact equality, so not {dtype}: give floats='value', by which -0.0 is 0.0 and NaN is "
-                "NaN, or floats='bits'"
-            )
+            if dtype.kind == "f" and self.floats is None:
+                raise DtypeError(
+                    f"keys must have exact equality, so not {dtype}: give floats='value', by which -0.0 is 0.0 and NaN "
+                    "is NaN, or floats='bits'"
+                )
+            column = FloatColumn.of(dtype, str(self.floats)) if dtype.kind == "f" else Column.of_part(dtype)
+            return NullableColumn(ROW, (), False, "key", column)
 
     @cached_property
     def layout(self) -> RowLayout:
@@ -446,7 +447,9 @@ class CompositeColumn(Column):
         return self.view(seen.owner.given, what)  # another thread's names came first
 
     def reordered(self, rows: Any, order: Sequence[int]) -> Any:
-        """Rows of another table in host memory, with the columns of this one's order."""
+        """Rows of this table in host memory, or their columns, in another order of the columns."""
+        if isinstance(rows, tuple):
+            return tuple(rows[place] for place in order)
         parts = self._parts(rows)
         return self._stored([parts[place] for place in order], len(rows))
 
@@ -537,7 +540,7 @@ def keys_and_column(keys: Any, options: Mapping[str, Any]) -> tuple[Column, Arra
         keys = keys if chunks is None else ArrowData(chunks)
     if not (are_columns(keys) or is_table(keys)):
         return column_and_view(keys, options)
-    found = columns_of(keys, _count_of(keys), None)
+    found = columns_of(keys, None, None)
     types = [_type_of(column, number, found.names) for number, column in enumerate(found.columns)]
     are_alike = not types or (len(set(types)) == 1 and types[0].itemsize > 0)
     if are_alike and not isinstance(keys, tuple | Mapping):  # rows of items of one type
@@ -545,16 +548,6 @@ def keys_and_column(keys: Any, options: Mapping[str, Any]) -> tuple[Column, Arra
     floats = options.get("floats")
     column = CompositeColumn.of(ColumnTypes(tuple(types)), options.get("nulls", "raise"), floats)
     return column, column.view(keys, "keys")
-
-
-def _count_of(keys: Any) -> int:
-    """Number of columns of a tuple, a mapping or a table."""
-    if isinstance(keys, ArrowData):
-        return len(keys.chunks[0].children)
-    if hasattr(keys, "nlevels"):
-        return int(keys.nlevels)
-    columns = getattr(keys, "columns", keys)
-    return len(columns)
 
 
 def _type_of(column: Any, number: int, names: Names | None) -> np.dtype[Any]:
