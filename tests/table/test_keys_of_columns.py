@@ -735,6 +735,19 @@ def test_strings_that_share_bytes_are_other_rows() -> None:
     assert {key: int(value) for key, value in table.items()} == {row: at for at, row in enumerate(rows)}
 
 
+def test_structs_that_are_null_have_nulls_in_all_columns() -> None:
+    pa = pytest.importorskip("pyarrow")
+    rows = [{"name": "ann", "id": 3}, None, {"name": "bob", "id": None}]
+    given = pa.array(rows, pa.struct([("name", pa.string()), ("id", pa.int64())]))
+    held = {"key": {("ann", 3), (None, None), ("bob", None)}, "drop": {("ann", 3)}}
+    for rule, expected in held.items():
+        table = HashSet.from_arrays(given, nulls=rule)
+        assert set(table) == expected and as_list(table.contains(given)) == [True, rule == "key", rule == "key"]
+    assert (None, None) in HashSet.from_arrays(given, nulls="key")
+    with pytest.raises(DtypeError, match="got 1 in column 'name'"):
+        HashSet.from_arrays(given)
+
+
 def test_floats_by_rule() -> None:
     rows = [("a", 0.0), ("a", -0.0), ("a", NAN), ("a", -NAN)]
     assert len(HashSet(["str", "float64"], floats="value")) == 0

@@ -45,6 +45,8 @@ class GivenColumns(NamedTuple):
         Whose library, and whose labels, the answers have.
     are_rows
         Which elements of a list are rows of so many items, bool[n]; None if all are. The items of others are None.
+    valid
+        Which rows are no nulls as a whole, bool[n]; None if all are. The items of others are anything.
     """
 
     columns: Sequence[Any]
@@ -52,6 +54,7 @@ class GivenColumns(NamedTuple):
     is_one: bool
     like: Any
     are_rows: Valid = None
+    valid: Valid = None
 
 
 def are_columns(given: Any) -> bool:
@@ -71,8 +74,9 @@ def is_table(given: Any) -> bool:
         return bool(given.chunks) and given.chunks[0].format == "+s"
     if isinstance(given, Mapping) or frame_library(given) is not None or _has_levels(given):
         return True
-    kind = getattr(given, "type", getattr(given, "dtype", None))
-    return speaks_arrow(given) and str(kind).lower().startswith("struct")
+    if library_name(given) is None or not speaks_arrow(given):
+        return False
+    return str(getattr(given, "type", getattr(given, "dtype", ""))).lower().startswith("struct")
 
 
 def columns_of(given: Any, count: int | None, known: Names | None) -> GivenColumns:
@@ -202,18 +206,15 @@ def _of_table(given: Any, count: int | None) -> GivenColumns:
             "column, a list of tuples, or a frame"
         )
     names = tuple(child.name for child in chunks[0].children)
-    columns = [ArrowData([_child(chunk, number) for chunk in chunks]) for number in range(len(names))]
-    return GivenColumns(columns, names, False, given)
+    columns = [ArrowData([chunk.child(number) for chunk in chunks]) for number in range(len(names))]
+    return GivenColumns(columns, names, False, given, valid=_valid_rows(chunks))
 
 
-def _child(chunk: Chunk, number: int) -> Chunk:
-    """A column of structs, none of which is null as a whole."""
-    if chunk.valid is not None and not chunk.valid.all():
-        raise DtypeError(
-            f"expected rows that are there as a whole, got {int((~chunk.valid).sum()):,} structs that are null: drop "
-            "them first, or give structs of nulls"
-        )
-    return chunk.child(number)
+def _valid_rows(chunks: Sequence[Chunk]) -> Valid:
+    """Which structs are no nulls as a whole; None if all are."""
+    if all(chunk.valid is None for chunk in chunks):
+        return None
+    return np.concatenate([np.ones(chunk.length, np.bool_) if chunk.valid is None else chunk.valid for chunk in chunks])
 
 
 def _has_levels(given: Any) -> bool:

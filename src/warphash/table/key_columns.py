@@ -189,7 +189,7 @@ class _KeyColumns:
         for number, column in enumerate(found.columns):
             with self._naming(number, found.names):
                 part, fit = _part_of(self.items[number], column)
-            parts.append(part)
+            parts.append(part if found.valid is None else _with_nulls(part, found.valid))
             fits = fit if fits is None else fits if fit is None else fits & fit
         lengths = [_length(part) for part in parts]
         if len(set(lengths)) > 1:
@@ -621,6 +621,14 @@ def _string_array(engine: Engine, part: Strings, *, is_text: bool) -> StringArra
     rows = np.ascontiguousarray(part.rows)
     offsets, data, valid = packed(engine, rows.ctypes.data, len(rows))
     return StringArray(offsets, data, is_text, valid)
+
+
+def _with_nulls(part: Part, valid: npt.NDArray[np.bool_]) -> Part:
+    """A column whose items of some rows are nulls, too."""
+    both = valid if part.valid is None else valid & part.valid
+    if isinstance(part, Strings):
+        return part._replace(valid=both)
+    return Fixed(np.where(both[:, None], part.items, np.uint8(0)), both)
 
 
 def _length(part: Part) -> int:
