@@ -9,20 +9,55 @@ from __future__ import annotations
 
 import decimal
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["decimal_of", "decimal_scale", "decimal_type", "decimals_of", "in_width_of", "type_to_cast_to"]
+from ..errors import DtypeError
+
+__all__ = [
+    "decimal_of",
+    "decimal_scale",
+    "decimal_type",
+    "decimals_of",
+    "in_width_of",
+    "type_of_decimals",
+    "type_to_cast_to",
+]
 
 _FIELD = re.compile(r"decimal\(scale=(-?\d+)\)")
+
+
+_DIGITS_OF_16_BYTES, _MOST_DIGITS = 38, 76
+"""Digits that any number of 16, and of 32 bytes may have."""
 
 
 def decimal_type(scale: int, nbytes: int = 16) -> np.dtype[Any]:
     """The type of decimal numbers with ``scale`` digits behind the point, of 16 or 32 bytes."""
     return np.dtype([(f"decimal(scale={scale})", f"V{nbytes}")])
+
+
+def type_of_decimals(numbers: Sequence[decimal.Decimal]) -> np.dtype[Any]:
+    """The type with as many digits behind the point as one of some numbers has, which are finite.
+
+    Raises
+    ------
+    DtypeError
+        For numbers that are not finite, and for numbers of more digits than 32 bytes hold.
+    """
+    parts = [number.as_tuple() for number in numbers]
+    exponents = [part.exponent for part in parts if isinstance(part.exponent, int)]
+    if len(exponents) < len(parts):
+        raise DtypeError("expected decimal numbers, got one that is not finite: leave it out, or give None for a null")
+    scale = max(0, -min(exponents))
+    digits = max(len(part.digits) + exponent + scale for part, exponent in zip(parts, exponents, strict=True))
+    if digits > _MOST_DIGITS:
+        raise DtypeError(
+            f"expected decimal numbers of at most {_MOST_DIGITS} digits, got {digits:,}: give them as text"
+        )
+    return decimal_type(scale, 16 if digits <= _DIGITS_OF_16_BYTES else 32)
 
 
 def decimal_scale(dtype: np.dtype[Any]) -> int | None:
