@@ -517,6 +517,23 @@ def test_strings_that_share_bytes_are_other_rows() -> None:
     assert {key: int(value) for key, value in table.items()} == {row: at for at, row in enumerate(rows)}
 
 
+@pytest.mark.parametrize("rule", ["raise", "key", "drop"])
+def test_many_rows(rule: str) -> None:
+    """More than are packed together, with strings of many lengths."""
+    n, random = 40_000, np.random.default_rng(3)
+    first = [None if rule != "raise" and number % 7 == 0 else "x" * (number % 50) for number in range(n)]
+    second, numbers = random.integers(0, 90, n).astype("U2"), random.integers(0, 9, n)
+    rows = list(zip(first, second.tolist(), numbers.tolist(), strict=True))
+    table = HashMap(["str", "str", "int16"], "int64", nulls=rule)
+    table.insert((first, second, numbers), np.arange(n))
+    model: dict[Any, int] = {}
+    for at, row in enumerate(rows):
+        if rule == "key" or row[0] is not None:
+            model.setdefault(row, at)
+    assert {(text, word, int(number)): int(at) for (text, word, number), at in table.items()} == model
+    assert table.find((first, second, numbers), default=-1)[0].tolist() == [model.get(row, -1) for row in rows]
+
+
 def test_structs_that_are_null_have_nulls_in_all_columns() -> None:
     pa = pytest.importorskip("pyarrow")
     rows = [{"name": "ann", "id": 3}, None, {"name": "bob", "id": None}]

@@ -30,6 +30,9 @@ __all__ = ["Fixed", "RowLayout", "Strings"]
 
 _LENGTH_BYTES = 8
 
+_TOGETHER = 1 << 14
+"""Rows that are made together: their pieces stay in a cache."""
+
 Bytes = npt.NDArray[np.uint8]
 Valid = npt.NDArray[np.bool_] | None
 Rows = npt.NDArray[np.uint64]
@@ -92,6 +95,19 @@ class RowLayout:
         self, engine: Engine, columns: Sequence[Fixed | Strings], n: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
         """The rows, one behind the other: ``offsets[n + 1]``, and their bytes."""
+        offsets, parts, at = np.zeros(n + 1, np.int64), [], 0
+        for first in range(0, n, _TOGETHER):
+            some = [_some(column, slice(first, first + _TOGETHER)) for column in columns]
+            ends, data = self._join_some(engine, some, min(_TOGETHER, n - first))
+            np.add(ends[1:], at, out=offsets[first + 1 : first + _TOGETHER + 1])
+            parts.append(data)
+            at += len(data)
+        return offsets, np.concatenate(parts) if parts else np.empty(0, np.uint8)
+
+    def _join_some(
+        self, engine: Engine, columns: Sequence[Fixed | Strings], n: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+        """As `join`, of rows whose pieces stay in a cache."""
         heads, strings = self.heads(columns, n), [column for column in columns if isinstance(column, Strings)]
         pieces = np.empty((n, 1 + len(strings), 2), np.uint64)
         pieces[:, 0, 0] = _addresses(heads)
@@ -100,7 +116,7 @@ class RowLayout:
             pieces[:, number, 0] = column.rows[:, 0]
             pieces[:, number, 1] = _lengths(column)
         offsets, data, _ = packed(engine, pieces.ctypes.data, n * (1 + len(strings)))
-        return np.ascontiguousarray(offsets[:: 1 + len(strings)]), data
+        return offsets[:: 1 + len(strings)], data
 
     def one(self, items: Sequence[bytes]) -> bytes:
         """One row without nulls, of the bytes of its items."""
@@ -152,6 +168,13 @@ class RowLayout:
             return None
         valid: npt.NDArray[np.bool_] = heads[:, column] != 0
         return None if valid.all() else valid
+
+
+def _some(column: Fixed | Strings, rows: slice) -> Fixed | Strings:
+    valid = None if column.valid is None else column.valid[rows]
+    if isinstance(column, Strings):
+        return column._replace(rows=column.rows[rows], valid=valid)
+    return Fixed(column.items[rows], valid)
 
 
 def _lengths(column: Strings) -> npt.NDArray[np.uint64]:
