@@ -45,7 +45,9 @@ class HashMap(PairTable[K, V]):
         Anything that ``numpy.dtype`` takes: integers, datetimes, ``S`` and ``V`` bytes, structured types, and
         ``("int32", (3,))`` for rows of numbers. Keys of up to 128 bytes, and not floating-point; values of any width.
         Keys of type ``"str"`` or ``"bytes"`` are strings of any length, on the CPU: from lists, NumPy, pandas, Polars
-        and any library that speaks Arrow.
+        and any library that speaks Arrow. A list or a tuple of types, or a mapping of names to types, makes keys of
+        several columns, such as ``["str", "int64"]``: batches are tuples of columns, lists of tuples or frames, and a
+        key is a tuple.
     capacity
         Keys that the table holds at ``load_factor`` before it grows, 1024 by default; it has
         ``ceil(capacity / load_factor)`` slots.
@@ -134,6 +136,11 @@ class HashMap(PairTable[K, V]):
     >>> values, found = m.find(np.array([20, 99]), default=-1)
     >>> values.tolist(), found.tolist()
     ([2, -1], [True, False])
+    >>> pairs = warphash.HashMap(["str", "int64"], "int32")
+    >>> pairs.insert((["ann", "bob"], [3, 4]), np.array([1, 2], "int32")).tolist()
+    [True, True]
+    >>> pairs["ann", 3], ("bob", 3) in pairs
+    (np.int32(1), False)
     """
 
     _kind = "HashMap"
@@ -167,7 +174,8 @@ class HashMap(PairTable[K, V]):
         ----------
         keys, values
             Arrays of one length. The table goes to their device unless ``device`` is given. A list of lists is an array
-            of rows. A list or tuple of arrays is refused as keys, since the arrays may be meant as rows or as columns.
+            of rows. Keys may be a tuple of columns, or a frame. A list of arrays is refused as keys, since the arrays
+            may be meant as rows or as columns.
         scores
             As for `insert`.
         assume_unique

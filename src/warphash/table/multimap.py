@@ -59,7 +59,7 @@ class MultiMap(PairTable[K, V]):
     Parameters
     ----------
     key, value
-        Types as for `HashMap`. In lists, of up to 8 bytes each, or keys of any length.
+        Types as for `HashMap`, several columns included. In lists, of up to 8 bytes each, or keys of any length.
     capacity, design, **options
         As for `HashMap`. Any design but ``"tiered"``; by default the one whose lookups are fastest.
 
