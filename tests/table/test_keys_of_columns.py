@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from support.archives import archive, parts_of
 from support.cases import design_names
+from support.changing import changed_meanwhile
 from support.columns import KINDS, LIBRARIES, NAN, canonical, canonical_rows, kinds_in
 from warphash import (
     CorruptFile,
@@ -532,6 +533,27 @@ def test_many_rows(rule: str) -> None:
             model.setdefault(row, at)
     assert {(text, word, int(number)): int(at) for (text, word, number), at in table.items()} == model
     assert table.find((first, second, numbers), default=-1)[0].tolist() == [model.get(row, -1) for row in rows]
+
+
+@pytest.mark.parametrize("types", [["str", "int64"], ["int64", "int64"]], ids=str)
+def test_columns_that_change_during_a_call(types: Any) -> None:
+    """Each item is one that its column had, so the table has rows of such items, each once."""
+    numbers, others = np.zeros(5000, np.int64), np.arange(5000)
+    text = types[0] == "str"
+    first: Any = [f"name {number}" for number in range(5000)] if text else others
+    table = HashMap(types, "int64", device="cpu")
+
+    def change(random: np.random.Generator) -> None:
+        numbers[:] = random.integers(0, 3, 5000)
+
+    with changed_meanwhile(change):
+        for _ in range(20):
+            table.insert((first, numbers), others)
+            table.find((first, numbers))
+    table.check()
+    rows = list(table)
+    assert len(set(rows)) == len(rows) == len(table) and {int(number) for _, number in rows} <= {0, 1, 2}
+    assert {name for name, _ in rows} == set(first.tolist() if not text else first)
 
 
 def test_structs_that_are_null_have_nulls_in_all_columns() -> None:
