@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DtypeError
-from .plain_types import is_class_of_records
+from .plain_types import is_class_of_records, plain
 from .row_names import Names
 
 __all__ = ["ColumnTypes", "column_types", "text_type"]
@@ -113,4 +113,4 @@ def _type_of(named: Any, number: int) -> np.dtype[Any]:
             f"a column of keys has one item for each key, and column {number} would have rows of {dtype}: give each "
             "item a column of its own"
         )
-    return dtype
+    return plain(dtype)

@@ -58,8 +58,10 @@ class GivenColumns(NamedTuple):
 
 
 def are_columns(given: Any) -> bool:
-    """Whether an object is a tuple of arrays of one axis, or of columns."""
-    return isinstance(given, tuple) and len(given) > 0 and all(map(_is_column, given))
+    """Whether an object is a tuple of arrays of one axis, of columns and of lists, not of lists alone."""
+    if not isinstance(given, tuple) or hasattr(given, "_fields") or not any(map(_is_column, given)):
+        return False
+    return all(isinstance(column, list) or _is_column(column) for column in given)
 
 
 def _is_column(given: Any) -> bool:

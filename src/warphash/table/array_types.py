@@ -32,6 +32,7 @@ __all__ = [
     "D",
     "Foreign",
     "K",
+    "KeySpec",
     "KeyT",
     "Keys",
     "Like",
@@ -62,11 +63,15 @@ the table, and else for ``Any``.
 Order: TypeAlias = Literal["given", "any"]
 """The order of answers: that of the keys of the call, or an order of the table's choice."""
 
-TypeSpec: TypeAlias = str | tuple[Any, ...] | list[Any] | dict[str, Any] | type[int]
+TypeSpec: TypeAlias = str | tuple[Any, Any] | list[Any] | type[int]
 """A type of keys or values from which a checker learns no NumPy type.
 
 Python's ``float`` is left out: `numpy.float64` is a subclass, and a checker would learn nothing of that, either.
 """
+
+
+KeySpec: TypeAlias = TypeSpec | tuple[Any, ...] | dict[str, Any]
+"""As `TypeSpec`, of keys: a list, a tuple or a mapping of types is one of several columns."""
 
 
 class CudaArray(Protocol):

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Never, Self, 
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.column_types import ColumnTypes
 from ..arrays.library import ArrayView
 from ..arrays.nullable_column import NullableColumn
 from ..arrays.row_type import Column
@@ -39,7 +40,7 @@ from ..runtime.abi import Op, Operation
 from ..runtime.devices import engine_for
 from ..storage.rows import Rows
 from . import archive, copies, notebook, proof
-from .array_types import A, Bools, Counts, K, Keys, Like, Order
+from .array_types import A, Bools, Counts, K, Keys, KeySpec, Like, Order
 from .closed import ClosedStorage
 from .copies import TableContents
 from .facts import Facts
@@ -79,7 +80,7 @@ class BaseTable(Generic[K]):
 
     def __init__(
         self,
-        key: npt.DTypeLike,
+        key: npt.DTypeLike | KeySpec | ColumnTypes,
         value: npt.DTypeLike | None,
         *,
         capacity: int | None = None,

@@ -35,21 +35,30 @@ from ..arrays.nullable_column import NullableColumn, as_column, without_nulls
 from ..arrays.row_names import Names, RowNames
 from ..arrays.row_type import MAX_KEY_BYTES, Column, read_only
 from ..arrays.string_column import StringLibrary, library_of_strings
-from ..arrays.strings import NULL_LENGTH, ROW, StringArray, rows_of
+from ..arrays.strings import NULL_LENGTH, ROW, StringArray
 from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, ShapeError
 from ..runtime.devices import engine_for
 from ..runtime.engine import Engine
-from ..storage.strings.packed_rows import Fixed, RowLayout, Strings
+from ..storage.strings.packed_rows import RowLayout, Strings
 from ..storage.strings.string_table import packed
 from .column_file import ColumnsOfFile
+from .column_parts import (
+    Part,
+    check_part,
+    encoder_of,
+    host_of,
+    length_of,
+    part_of,
+    string_array,
+    values_of,
+    with_nulls,
+)
 
 __all__ = ["CompositeColumn", "key_column_of", "keys_and_column", "stored_type"]
 
 _FRAMES = ("pandas", "polars", "pyarrow")
 """The libraries with frames, by the names of their modules."""
-
-Part = Fixed | Strings
 
 
 class _Read(NamedTuple):
@@ -188,10 +197,10 @@ class _KeyColumns:
         parts: list[Part] = []
         for number, column in enumerate(found.columns):
             with self._naming(number, found.names):
-                part, fit = _part_of(self.items[number], column)
-            parts.append(part if found.valid is None else _with_nulls(part, found.valid))
+                part, fit = part_of(self.items[number], column)
+            parts.append(part if found.valid is None else with_nulls(part, found.valid))
             fits = fit if fits is None else fits if fit is None else fits & fit
-        lengths = [_length(part) for part in parts]
+        lengths = [length_of(part) for part in parts]
         if len(set(lengths)) > 1:
             raise ShapeError(
                 f"the columns of keys must be of one length, got {', '.join(map(str, lengths))}: give one item of each "
@@ -203,7 +212,7 @@ class _KeyColumns:
         """Which rows are left out for a null; None for none."""
         if self.nulls == "key" or all(part.valid is None for part in parts):
             return None
-        is_null = [np.zeros(_length(part), np.bool_) if part.valid is None else ~part.valid for part in parts]
+        is_null = [np.zeros(length_of(part), np.bool_) if part.valid is None else ~part.valid for part in parts]
         if self.nulls == "drop":
             dropped: npt.NDArray[np.bool_] = np.logical_or.reduce(is_null)
             return dropped
@@ -220,7 +229,7 @@ class _KeyColumns:
         """Raise the error for keys of which some fit into no key of the table."""
         for number, column in enumerate(read.found.columns):
             with self._naming(number, read.found.names):
-                _checked(self.items[number], column)
+                check_part(self.items[number], column)
         number = int(np.flatnonzero(~np.asarray(read.fits))[0])
         raise ShapeError(f"expected rows of {len(self)} items, got another number in row {number}: leave it out")
 
@@ -230,10 +239,10 @@ class _KeyColumns:
         made = []
         for part, dtype in zip(parts, self.types.types, strict=True):
             if isinstance(part, Strings):
-                strings = _string_array(engine, part, is_text=dtype.kind == "U")
+                strings = string_array(engine, part, is_text=dtype.kind == "U")
                 made.append(library.strings(strings) if isinstance(library, StringLibrary) else np.asarray(strings))
             else:
-                made.append(as_column(_values_of(part, dtype), part.valid, library))
+                made.append(as_column(values_of(part, dtype), part.valid, library))
         if names is None or library.kind not in _FRAMES:
             return tuple(made)
         return frame_of_columns(library.kind, names, made)
@@ -243,9 +252,9 @@ class _KeyColumns:
         made: list[Any] = []
         for part, dtype in zip(parts, self.types.types, strict=True):
             if isinstance(part, Strings):
-                made.append(_string_array(engine, part, is_text=dtype.kind == "U"))
+                made.append(string_array(engine, part, is_text=dtype.kind == "U"))
             else:
-                made.append(_values_of(part, dtype))
+                made.append(values_of(part, dtype))
         return ColumnsOfFile(tuple(made), tuple(None if isinstance(part, Strings) else part.valid for part in parts))
 
 
@@ -353,7 +362,7 @@ class CompositeColumn(Column):
         if not read.found.is_one:
             return seen, read.fits
         fits = None if read.fits is None else read.fits.reshape(())
-        return seen._replace(shape=(), host=_host(seen).reshape(())), fits
+        return seen._replace(shape=(), host=host_of(seen).reshape(())), fits
 
     def _stored(self, parts: Sequence[Part], n: int, dropped: Valid = None) -> Any:
         """Rows of the table: a `StringArray`, or an array of the type of the rows."""
@@ -382,7 +391,7 @@ class CompositeColumn(Column):
     @cached_property
     def _encoders(self) -> list[Callable[[Any], bytes | None]]:
         """Of each column, what makes the bytes of a Python value; None for a value that needs another look."""
-        return [_encoder(dtype) for dtype in self._columns.types.types]
+        return [encoder_of(dtype) for dtype in self._columns.types.types]
 
     def _one_row(self, key: Any) -> ArrayView | None:
         """See one key of plain Python values; None for all others."""
@@ -575,88 +584,5 @@ def _without_items(column: Any) -> Any:
     return column[:0]
 
 
-# ---- one column
-def _part_of(item: Column, given: Any) -> tuple[Part, Fits]:
-    """A column of a caller, and which of its items the type has; None if it has all."""
-    if isinstance(given, Items):
-        return _fixed(given.array, given.valid), None
-    if not isinstance(item, NullableColumn):
-        seen, fits = item.elements(given)
-        rows = _host(seen).reshape(-1).view(np.uint64).reshape(-1, 2)
-        valid = rows[:, 1] != NULL_LENGTH
-        return Strings(rows, None if valid.all() else valid, seen), None if fits is None else fits.reshape(-1)
-    keys = item.apart(_listed(given))
-    fits = None if keys.fits is None else np.asarray(keys.fits).reshape(-1)
-    return _fixed(keys.values, keys.valid), fits
-
-
-def _checked(item: Column, given: Any) -> None:
-    """Raise the error of a table of one column for a value that its type does not have."""
-    item.see(_listed(given) if isinstance(item, NullableColumn) else given)
-
-
-def _listed(given: Any) -> Any:
-    """A column of Python objects, or of strings, as a list, whose items are read one by one; others as they are."""
-    is_objects = getattr(dtype_of(given), "kind", "") == "O" and hasattr(given, "tolist")
-    if is_objects and getattr(given, "shape", ()):
-        return given.tolist()
-    text = None if isinstance(given, list | str | bytes) else text_of(given)
-    if text is None:
-        return given
-    rows = rows_of(given, text)
-    held = Strings(rows.rows.view(np.uint64).reshape(-1, 2), None, rows)
-    return _string_array(engine_for("cpu"), held, is_text=text).tolist()
-
-
-def _fixed(values: npt.NDArray[Any], valid: Valid) -> Fixed:
-    items = np.ascontiguousarray(values).view(np.uint8).reshape(len(values), values.dtype.itemsize)
-    return Fixed(items, None if valid is None or valid.all() else valid)
-
-
-def _values_of(part: Fixed, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    return part.items.reshape(-1).view(dtype)
-
-
-def _string_array(engine: Engine, part: Strings, *, is_text: bool) -> StringArray:
-    rows = np.ascontiguousarray(part.rows)
-    offsets, data, valid = packed(engine, rows.ctypes.data, len(rows))
-    return StringArray(offsets, data, is_text, valid)
-
-
-def _with_nulls(part: Part, valid: npt.NDArray[np.bool_]) -> Part:
-    """A column whose items of some rows are nulls, too."""
-    both = valid if part.valid is None else valid & part.valid
-    if isinstance(part, Strings):
-        return part._replace(valid=both)
-    return Fixed(np.where(both[:, None], part.items, np.uint8(0)), both)
-
-
-def _length(part: Part) -> int:
-    return len(part.items if isinstance(part, Fixed) else part.rows)
-
-
-def _host(seen: ArrayView) -> npt.NDArray[Any]:
-    assert seen.host is not None
-    return seen.host
-
-
 def _shown_type(dtype: np.dtype[Any]) -> str:
     return str(dtype) if dtype.itemsize else "str" if dtype.kind == "U" else "bytes"
-
-
-def _encoder(dtype: np.dtype[Any]) -> Callable[[Any], bytes | None]:
-    """What makes the bytes of a plain Python value of a column; None for other values."""
-    if not dtype.itemsize and dtype.kind == "U":
-        return lambda item: item.encode() if type(item) is str and item.isascii() else None
-    if not dtype.itemsize:
-        return lambda item: item if type(item) is bytes else None
-    if dtype.kind not in "iu":
-        return lambda item: None
-    width, bounds = dtype.itemsize, np.iinfo(dtype)
-    low, high, signed = int(bounds.min), int(bounds.max), dtype.kind == "i"
-
-    def encode(item: Any) -> bytes | None:
-        fits = type(item) is int and low <= item <= high
-        return item.to_bytes(width, "little", signed=signed) if fits else None
-
-    return encode

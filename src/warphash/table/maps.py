@@ -14,7 +14,7 @@ from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, UnsupportedVerb
 from ..runtime.abi import Op
 from . import bounded, key_numbers, mapping, mixed_batch, set_algebra
-from .array_types import A, Batch, Bools, D, Foreign, K, Keys, KeyT, Like, OneKey, Order, TypeSpec, V, ValueT
+from .array_types import A, Batch, Bools, D, Foreign, K, Keys, KeySpec, KeyT, Like, OneKey, Order, TypeSpec, V, ValueT
 from .base import BaseTable, shrink_if_repeated
 from .front import BOOL
 from .items import PairTable
@@ -148,7 +148,7 @@ class HashMap(PairTable[K, V]):
     @names_keywords(TableOptionsWithCapacity, BaseTable.__init__)
     def __init__(
         self,
-        key: type[K] | np.dtype[K] | TypeSpec,
+        key: type[K] | np.dtype[K] | KeySpec,
         value: type[V] | np.dtype[V] | TypeSpec,
         **options: Unpack[TableOptionsWithCapacity],
     ) -> None:
@@ -798,7 +798,7 @@ class HashSet(BaseTable[K]):
     _kind = "HashSet"
 
     @names_keywords(TableOptionsWithCapacity, BaseTable.__init__)
-    def __init__(self, key: type[K] | np.dtype[K] | TypeSpec, **options: Unpack[TableOptionsWithCapacity]) -> None:
+    def __init__(self, key: type[K] | np.dtype[K] | KeySpec, **options: Unpack[TableOptionsWithCapacity]) -> None:
         super().__init__(key, None, **options)
 
     @classmethod

@@ -19,7 +19,7 @@ from ..errors import DtypeError, ParameterError
 from ..runtime.abi import Op, Operation
 from ..storage.chains.repeated_keys import RepeatedKeys
 from . import mixed_batch
-from .array_types import A, Batch, Bools, Counts, Foreign, K, Keys, KeyT, OneKey, TypeSpec, V, ValueT
+from .array_types import A, Batch, Bools, Counts, Foreign, K, Keys, KeySpec, KeyT, OneKey, TypeSpec, V, ValueT
 from .base import BaseTable
 from .front import COUNT
 from .items import PairTable
@@ -85,7 +85,7 @@ class MultiMap(PairTable[K, V]):
     @names_keywords(SharedOptions, BaseTable.__init__)
     def __init__(
         self,
-        key: type[K] | np.dtype[K] | TypeSpec,
+        key: type[K] | np.dtype[K] | KeySpec,
         value: type[V] | np.dtype[V] | TypeSpec,
         *,
         capacity: int | None = None,
