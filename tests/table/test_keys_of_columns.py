@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import decimal
 import pickle
 from collections.abc import Callable
 from functools import partial
@@ -31,6 +32,7 @@ from warphash import (
     TableFull,
     UnsupportedVerb,
 )
+from warphash.arrays.decimals import decimal_type
 from warphash.designs import registry
 
 few = settings(max_examples=30)
@@ -599,6 +601,18 @@ def test_types_and_values_of_other_bytes() -> None:
     odd = np.array([0, 1, 2, 255], np.uint8).view(np.bool_)
     assert table.insert((np.arange(4) % 2, odd), 1).sum() == 3
     assert {tuple(map(int, key)) for key in table} == {(0, 0), (1, 1), (0, 1)} and table.key_dtype[0] == np.int32
+
+
+def test_decimal_numbers_of_other_scales() -> None:
+    pa = pytest.importorskip("pyarrow")
+    table = HashSet(["str", decimal_type(2)])
+    prices = pa.array(list(map(decimal.Decimal, ("1.500", "2.250", "0.125"))), pa.decimal128(12, 3))
+    assert as_list(table.insert((pa.array(["a", "b"]), prices[:2]))) == [True, True]
+    assert as_list(table.contains((pa.array(["a", "b", "c"]), prices))) == [True, True, False]
+    assert ("a", decimal.Decimal("1.5")) in table and ("a", 1.5) in table
+    with pytest.raises(DtypeError, match="column 1 of the keys: "):
+        table.insert((pa.array(["a", "b", "c"]), prices))
+    assert len(table) == 2
 
 
 def test_floats_by_rule() -> None:

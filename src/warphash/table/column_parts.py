@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.adapters.read_column import read_column
 from ..arrays.arrow_values import Items, Valid
 from ..arrays.cast import Fits
+from ..arrays.decimals import decimal_of, decimal_scale
 from ..arrays.key_column import text_of
 from ..arrays.library import ArrayView, dtype_of
 from ..arrays.nullable_column import NullableColumn
@@ -45,7 +47,7 @@ def part_of(item: Column, given: Any) -> tuple[Part, Fits]:
         rows = host_of(seen).reshape(-1).view(np.uint64).reshape(-1, 2)
         valid = rows[:, 1] != NULL_LENGTH
         return Strings(rows, None if valid.all() else valid, seen), None if fits is None else fits.reshape(-1)
-    keys = item.apart(_listed(given))
+    keys = item.apart(_listed(_as_numbers(item, given)))
     fits = None if keys.fits is None else np.asarray(keys.fits).reshape(-1)
     return _fixed(keys.values, keys.valid), fits
 
@@ -59,7 +61,20 @@ def _of_stored(item: Column, given: Items) -> Part:
 
 def check_part(item: Column, given: Any) -> None:
     """Raise the error of a table of one column for a value that its type does not have."""
-    item.see(_listed(given) if isinstance(item, NullableColumn) else given)
+    item.see(_listed(_as_numbers(item, given)) if isinstance(item, NullableColumn) else given)
+
+
+def _as_numbers(item: NullableColumn, given: Any) -> Any:
+    """A column of decimal numbers of another scale as a list of numbers; other columns as they are."""
+    assert item.items is not None
+    scale = decimal_scale(item.items.dtype)
+    if scale is None or isinstance(given, list):
+        return given
+    read = Items(given) if isinstance(given, np.ndarray) else read_column(given)
+    if read is None or decimal_scale(read.array.dtype) in (None, scale) or not read.array.shape:
+        return given
+    valid = np.ones(len(read.array), np.bool_) if read.valid is None else read.valid
+    return [decimal_of(number) if is_valid else None for number, is_valid in zip(read.array, valid, strict=True)]
 
 
 def _listed(given: Any) -> Any:
