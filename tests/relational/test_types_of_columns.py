@@ -5,6 +5,7 @@ The other side of a verb may be of another library: its dictionary, its unit or 
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,24 @@ def test_verbs_of_two_sides(name: str, one: str, other: str) -> None:
     pairs = zip(*(np.asarray(each).tolist() for each in positions), strict=True)
     equal = [(at, to) for at, row in enumerate(left.rows) for to, wanted in enumerate(right.rows) if row == wanted]
     assert sorted(pairs) == equal
+
+
+@pytest.mark.parametrize("is_pair", [False, True])
+def test_decimal_numbers_of_other_scales_are_compared_by_their_numbers(is_pair: bool) -> None:
+    pa = pytest.importorskip("pyarrow")
+    texts = [["1.50", "2.25", "-7", "9.99"], ["1.500", "2.255", "-7.000", None, "12345678901234567.890"]]
+    columns: list[Any] = [
+        pa.array([text and Decimal(text) for text in each], pa.decimal128(20, scale))
+        for each, scale in zip(texts, (2, 3), strict=True)
+    ]
+    if is_pair:
+        columns = [(column, np.zeros(len(column), np.int64)) for column in columns]
+    one, other = columns
+    assert np.asarray(warphash.isin(one, other)).tolist() == [True, False, True, False]
+    assert np.asarray(warphash.isin(other, one)).tolist() == [True, False, True, False, False]
+    assert np.asarray(warphash.Index(one).get_indexer(other)).tolist() == [0, -1, 2, -1, -1]
+    left, right = warphash.join(one, other)
+    assert list(zip(np.asarray(left).tolist(), np.asarray(right).tolist(), strict=True)) == [(0, 0), (2, 2)]
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -22,6 +22,7 @@ __all__ = [
     "decimal_scale",
     "decimal_type",
     "decimals_of",
+    "in_scale_of",
     "in_width_of",
     "type_of_decimals",
     "type_to_cast_to",
@@ -117,6 +118,19 @@ def in_width_of(items: npt.NDArray[Any], dtype: np.dtype[Any]) -> tuple[npt.NDAr
     made[..., : kept.shape[-1]] = kept
     made[..., kept.shape[-1] :] = of_sign
     return made.view(dtype).reshape(items.shape), (raw[..., dtype.itemsize :] == of_sign).all(-1)
+
+
+def in_scale_of(items: npt.NDArray[Any], dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Decimal numbers in a type of another scale, and which of them that type has; the others are zeros."""
+    shift = (decimal_scale(dtype) or 0) - (decimal_scale(items.dtype) or 0)
+    up, down = 10 ** max(0, shift), 10 ** max(0, -shift)
+    most = 1 << (8 * dtype.itemsize - 1)
+    made, fits = [], np.zeros(len(items), np.bool_)
+    for number, item in enumerate(items):
+        whole, rest = divmod(int.from_bytes(item.tobytes(), "little", signed=True) * up, down)
+        fits[number] = not rest and -most <= whole < most
+        made.append((whole if fits[number] else 0).to_bytes(dtype.itemsize, "little", signed=True))
+    return np.frombuffer(b"".join(made), dtype).copy(), fits
 
 
 _DIGITS = {"i1": 3, "u1": 3, "i2": 5, "u2": 5, "i4": 10, "u4": 10, "i8": 19, "u8": 20}

@@ -74,7 +74,8 @@ def _as_numbers(item: NullableColumn, given: Any) -> Any:
     if read is None or decimal_scale(read.array.dtype) in (None, scale) or not read.array.shape:
         return given
     valid = np.ones(len(read.array), np.bool_) if read.valid is None else read.valid
-    return [decimal_of(number) if is_valid else None for number, is_valid in zip(read.array, valid, strict=True)]
+    made = map(decimal_of, read.array)
+    return [number if is_valid else None for number, is_valid in zip(made, valid, strict=True)]
 
 
 def _listed(given: Any) -> Any:
