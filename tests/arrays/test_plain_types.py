@@ -16,7 +16,7 @@ from warphash.arrays.plain_types import plain
 from warphash.arrays.row_type import Column
 
 WITHOUT_A_LENGTH: list[Any] = [
-    *([("name", text), ("id", "i8")] for text in ("str", "U", "S", "bytes", np.str_, "V0")),
+    *([("name", text), ("id", "i8")] for text in ("U", "S", np.str_, "V0")),
     [("id", "i8"), ("person", [("name", "U"), ("age", "i4")])],
     np.dtype([("pair", np.dtype([("name", "U0"), ("id", "i4")]), (2,))]),
     {"names": ["id", "name"], "formats": ["i8", "S0"]},
@@ -31,11 +31,6 @@ WITHOUT_A_LENGTH: list[Any] = [
 ]
 
 PAIRS: list[Any] = [
-    ("str", "int64"),
-    ("bytes", "int32"),
-    ("int64", "int64"),
-    ("int64", np.dtype("f8")),
-    (str, int),
     [("both", ("str", "int64"))],
     [("outer", [("both", ("S", "int64"))])],
     {"names": ["both"], "formats": [("str", "int64")]},
@@ -48,6 +43,23 @@ MAKERS: list[Callable[[Any], Any]] = [
     lambda dtype: HashMap("i4", dtype, device="cpu"),
     lambda dtype: MultiMap("i4", dtype, device="cpu"),
 ]
+
+
+OF_COLUMNS: list[tuple[Any, str]] = [
+    *(([("name", text), ("id", "i8")], "needs a length") for text in ("str", "bytes")),
+    *((pair, "name the parts of a record") for pair in (("str", "int64"), ("bytes", "int32"), (str, int))),
+    (("int64", "int64"), "name the parts of a record"),
+    (("int64", np.dtype("M8[s]")), "name the parts of a record"),
+]
+"""Types of keys of two columns, and the error for values of such a type."""
+
+
+@pytest.mark.parametrize(("dtype", "refusal"), OF_COLUMNS, ids=str)
+def test_types_of_two_columns_are_types_of_keys(dtype: Any, refusal: str) -> None:
+    assert len(HashSet(dtype, device="cpu").key_dtype) == 2
+    for make in MAKERS[2:]:
+        with pytest.raises(DtypeError, match=refusal):
+            make(dtype)
 
 
 @pytest.mark.parametrize("make", MAKERS)

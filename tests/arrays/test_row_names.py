@@ -129,7 +129,7 @@ def test_mixed_columns_follow_the_advice() -> None:
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": np.arange(2, dtype="i4"), "b": pd.to_datetime(["2024-01-01", "2024-01-02"])})
     with pytest.raises(DtypeError, match="of a structured type, such as") as refused:
-        HashSet.from_arrays(frame, device="cpu")
+        HashMap.from_arrays([1, 2], frame, device="cpu")
     advised = str(refused.value).partition("such as ")[2].partition(", which")[0]
     table = HashSet(eval(advised), device="cpu")
     table.insert(frame)
@@ -491,3 +491,12 @@ def test_threads_agree_on_the_names() -> None:
         for thread in threads:
             thread.join()
         assert len(table) == 2
+
+
+@pytest.mark.parametrize("name", ["name", "index", "shape"])
+def test_a_frame_whose_column_has_the_name_of_an_attribute(name: str) -> None:
+    """A Series has a name, and a frame may have a column that is called so."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({name: [1, 2], "id": [3, 4]}, index=[7, 8])
+    found = HashSet.from_arrays(frame, device="cpu").contains(frame)
+    assert found.tolist() == [True, True] and found.index.tolist() == [7, 8] and found.name is None

@@ -353,7 +353,9 @@ def _integer_type(keys: list[Any]) -> str:
 
 
 def as_numpy(answer: Any) -> Any:
-    """An answer of a table, of any library, as a NumPy array."""
+    """An answer of a table, of any library, as a NumPy array; of several columns, as a list of rows."""
+    if isinstance(answer, tuple):
+        return list(zip(*(as_numpy(column).tolist() for column in answer), strict=True))
     if isinstance(answer, np.ndarray):
         return np.asarray(answer)
     module = type(answer).__module__.partition(".")[0]

@@ -285,6 +285,16 @@ def _with_nulls(of: KeyType) -> KeyType:
     return KeyType(f"{of.name}, nulls=key", of.spec, draw, list, {**of.options, "nulls": "key"})
 
 
+def _of_columns(*columns: KeyType) -> KeyType:
+    """Keys of several columns, whose plain values are Python's own. Batches are lists of tuples."""
+
+    def draw(example: Example) -> Plain:
+        return tuple(column.draw(example) for column in columns)
+
+    options = {name: value for column in columns for name, value in column.options.items()}
+    return KeyType(str([column.name for column in columns]), [column.spec for column in columns], draw, list, options)
+
+
 KEY_TYPES = [
     *map(_integers, INTEGERS),
     *(_times("M", unit) for unit in ("D", "s", "ms", "us", "ns")),
@@ -300,4 +310,7 @@ KEY_TYPES = [
     *map(_any_length, ("str", "bytes")),
     *(_floats(dtype, rule) for dtype in ("f4", "f8") for rule in ("bits", "value")),
     *map(_with_nulls, (_integers("i4"), _integers("u8"), _any_length("str"), _any_length("bytes"))),
+    _of_columns(_any_length("str"), _integers("i8")),
+    _of_columns(_integers("u2"), _text_of_width("U", 4), _integers("i4")),
+    _of_columns(*map(_with_nulls, (_any_length("str"), _integers("i4"), _any_length("bytes")))),
 ]

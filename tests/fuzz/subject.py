@@ -110,14 +110,16 @@ class Subject:
             array, same = self.key.array(plains), True
         if not len(plains):
             array, plains, same = self.key.array([]), [], True
-        keys, container = contained(example, array, self.containers)
+        names = ["list"] if isinstance(self.key.spec, list) else self.containers  # rows of columns are tuples
+        keys, container = contained(example, array, names)
         if not len(plains) and isinstance(keys, list | tuple) and not self._has_any_length:
             keys, container = array, "numpy"  # an empty list has no type
         return Given(keys, plains, container, same)
 
     @property
     def _has_any_length(self) -> bool:
-        return self.key.spec in ("str", "bytes") or "nulls" in self.key.options
+        spec = self.key.spec
+        return isinstance(spec, list) or spec in ("str", "bytes") or "nulls" in self.key.options
 
     def values(self, n: int) -> tuple[Any, list[bytes]]:
         """Random values for a batch, in a container, and their bytes."""

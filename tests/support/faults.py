@@ -97,7 +97,12 @@ class Family:
 
     def runs_on(self, device: str) -> bool:
         """Whether such a table can be on a device."""
-        return device == "cpu" or self.key != "str"
+        return device == "cpu" or not self.key.startswith("str")
+
+    @property
+    def key_type(self) -> Any:
+        """Key type of the tables: a list of columns, or one type."""
+        return self.key.split(",") if "," in self.key else self.key
 
     @property
     def sums(self) -> bool:
@@ -115,10 +120,11 @@ class Family:
             options["reuse_erased"] = True
         if self.in_file:
             options["memory"] = Path(tempfile.mkdtemp(dir=_FILES.name)) / "table"
-        return kind(self.key, self.value, capacity=capacity, design=self.design, device=device, seed=3, **options)
+        return kind(self.key_type, self.value, capacity=capacity, design=self.design, device=device, seed=3, **options)
 
-    def keys(self, ids: Any) -> Array:
-        return _rows(ids, self.key)
+    def keys(self, ids: Any) -> Any:
+        columns = tuple(_rows(ids, dtype) for dtype in self.key.split(","))
+        return columns if len(columns) > 1 else columns[0]
 
     def values(self, numbers: Any) -> Array:
         return _rows(numbers, self.value)
@@ -127,7 +133,7 @@ class Family:
         """All pairs of a table."""
         held = table.to_arrays()
         model: dict[int, list[int]] = {}
-        for key, value in zip(*map(_numbers, held), strict=True):
+        for key, value in zip(*map(_all_numbers, held), strict=True):
             model.setdefault(key, []).append(value)
         return {key: tuple(sorted(values)) for key, values in model.items()}
 
@@ -159,6 +165,15 @@ def _numbers(rows: Array) -> list[int]:
     return [int(number) for number in words[:, 0]]
 
 
+def _all_numbers(rows: Any) -> list[int]:
+    """The numbers of rows, of which each column has the same."""
+    if not isinstance(rows, tuple):
+        return _numbers(rows)
+    first, *others = map(_numbers, rows)
+    assert all(other == first for other in others), "the columns of keys go apart"
+    return first
+
+
 FAMILIES = {
     family.name: family
     for family in (
@@ -176,6 +191,8 @@ FAMILIES = {
         Family("two-level", "two_level_cuckoo"),
         Family("quotients", "quotient_cuckoo"),
         Family("strings", "bucketed_cuckoo", "str"),
+        Family("columns", "bucketed_cuckoo", "str,u8"),
+        Family("columns-of-fixed-widths", "bucketed_cuckoo", "u8,u8"),
         Family("strings-in-lists", "slab", "str", multi=True),
         Family("strings-in-groups", "bucketed_cuckoo", "str", multi=True),
         Family("wide-groups", "bucketed_cuckoo", "V24", "V40", multi=True),
@@ -342,7 +359,7 @@ def _bare(method: str) -> Callable[[Family, Any, Array], Any]:
 def _update(family: Family, table: Any, ids: Array) -> Any:
     """All pairs of another table."""
     ids = np.unique(ids)
-    other = HashMap(family.key, family.value, device=table.device, seed=4)
+    other = HashMap(family.key_type, family.value, device=table.device, seed=4)
     other.insert(family.keys(ids), family.values(new_values(ids)))
     return table.update(other)
 
@@ -569,7 +586,7 @@ def _has(family: Family, verb: Verb) -> bool:
     kind = "multi" if family.multi else "map"
     if verb.name == "execute" and family.key != "u8" and not registry.get(family.design).layout.in_place:
         return False  # keys must lie in the slots
-    if verb.name == "plan" and family.key == "str":
+    if verb.name == "plan" and (family.key == "str" or "," in family.key):
         return False
     if verb.name == "number" and (not family.sums or family.evict):  # values are integers, and no key leaves
         return False

@@ -9,20 +9,56 @@ from __future__ import annotations
 
 import decimal
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["decimal_of", "decimal_scale", "decimal_type", "decimals_of", "in_width_of", "type_to_cast_to"]
+from ..errors import DtypeError
+
+__all__ = [
+    "decimal_of",
+    "decimal_scale",
+    "decimal_type",
+    "decimals_of",
+    "in_scale_of",
+    "in_width_of",
+    "type_of_decimals",
+    "type_to_cast_to",
+]
 
 _FIELD = re.compile(r"decimal\(scale=(-?\d+)\)")
+
+
+_DIGITS_OF_16_BYTES, _MOST_DIGITS = 38, 76
+"""Digits that any number of 16, and of 32 bytes may have."""
 
 
 def decimal_type(scale: int, nbytes: int = 16) -> np.dtype[Any]:
     """The type of decimal numbers with ``scale`` digits behind the point, of 16 or 32 bytes."""
     return np.dtype([(f"decimal(scale={scale})", f"V{nbytes}")])
+
+
+def type_of_decimals(numbers: Sequence[decimal.Decimal]) -> np.dtype[Any]:
+    """The type with as many digits behind the point as one of some numbers has, which are finite.
+
+    Raises
+    ------
+    DtypeError
+        For numbers that are not finite, and for numbers of more digits than 32 bytes hold.
+    """
+    parts = [number.as_tuple() for number in numbers]
+    exponents = [part.exponent for part in parts if isinstance(part.exponent, int)]
+    if len(exponents) < len(parts):
+        raise DtypeError("expected decimal numbers, got one that is not finite: leave it out, or give None for a null")
+    scale = max(0, -min(exponents))
+    digits = max(len(part.digits) + exponent + scale for part, exponent in zip(parts, exponents, strict=True))
+    if digits > _MOST_DIGITS:
+        raise DtypeError(
+            f"expected decimal numbers of at most {_MOST_DIGITS} digits, got {digits:,}: give them as text"
+        )
+    return decimal_type(scale, 16 if digits <= _DIGITS_OF_16_BYTES else 32)
 
 
 def decimal_scale(dtype: np.dtype[Any]) -> int | None:
@@ -82,6 +118,19 @@ def in_width_of(items: npt.NDArray[Any], dtype: np.dtype[Any]) -> tuple[npt.NDAr
     made[..., : kept.shape[-1]] = kept
     made[..., kept.shape[-1] :] = of_sign
     return made.view(dtype).reshape(items.shape), (raw[..., dtype.itemsize :] == of_sign).all(-1)
+
+
+def in_scale_of(items: npt.NDArray[Any], dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Decimal numbers in a type of another scale, and which of them that type has; the others are zeros."""
+    shift = (decimal_scale(dtype) or 0) - (decimal_scale(items.dtype) or 0)
+    up, down = 10 ** max(0, shift), 10 ** max(0, -shift)
+    most = 1 << (8 * dtype.itemsize - 1)
+    made, fits = [], np.zeros(len(items), np.bool_)
+    for number, item in enumerate(items):
+        whole, rest = divmod(int.from_bytes(item.tobytes(), "little", signed=True) * up, down)
+        fits[number] = not rest and -most <= whole < most
+        made.append((whole if fits[number] else 0).to_bytes(dtype.itemsize, "little", signed=True))
+    return np.frombuffer(b"".join(made), dtype).copy(), fits
 
 
 _DIGITS = {"i1": 3, "u1": 3, "i2": 5, "u2": 5, "i4": 10, "u4": 10, "i8": 19, "u8": 20}

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DtypeError, ShapeError
-from .decimals import decimal_of, decimal_scale, decimals_of
+from .decimals import decimal_of, decimal_scale, decimals_of, type_of_decimals
 from .library import shown
 from .plain_array import contiguous, gives_array, numpy_of, python_value
 from .times import in_unit_of
@@ -187,6 +187,10 @@ def _found_type(leaves: list[Any]) -> Dtype:
         found = np.dtype(object)
     if found.kind in "fO" and all(issubclass(kind, numbers.Integral) for kind in kinds):
         return _integer_type([int(leaf) for leaf in leaves])
+    if found.hasobject and all(kind.__module__ == "uuid" for kind in kinds):
+        return np.dtype("V16")
+    if found.hasobject and all(issubclass(kind, decimal.Decimal) for kind in kinds):
+        return type_of_decimals(leaves)
     if found.hasobject:
         raise DtypeError(
             f"expected numbers, bytes, strings or times, got {shown(next(iter(leaves)))} ({_kinds(leaves)}), Python "

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import ParameterError, ShapeError
 from .adapters.columns import library_name
 from .arrow import ArrowData, read_arrow, speaks_arrow
+from .column_types import text_type
 from .float_column import FloatColumn
 from .library import ArrayView
 from .nullable_column import NullableColumn, without_nulls
@@ -43,21 +44,11 @@ def key_column(dtype: Any, nulls: str = "raise", floats: str | None = None) -> C
     """
     if nulls not in NULLS:
         raise ParameterError(f"nulls must be one of {NULLS}, got {nulls!r}")
-    text = _is_text(dtype)
+    text = text_type(dtype)
     if text is not None:
         return StringColumn(ROW, (), text, nulls)
     column = Column.of_keys(dtype) if floats is None else FloatColumn.of(dtype, floats)
     return column if nulls == "raise" else NullableColumn(ROW, (), False, nulls, column)
-
-
-def _is_text(dtype: Any) -> bool | None:
-    """Whether a key type is strings of any length (True), bytes of any length (False), or neither (None)."""
-    if isinstance(dtype, np.dtype):
-        any_length = dtype.kind == "T" or (dtype.kind in "US" and not dtype.itemsize)
-        return dtype.kind != "S" if any_length else None
-    if isinstance(dtype, type | str):
-        return True if dtype in (str, "str") else False if dtype in (bytes, "bytes") else None
-    return None
 
 
 def _text_with_zeros(keys: Sequence[Any]) -> bool | None:
@@ -110,6 +101,6 @@ def _refuse_list_of_arrays(keys: Any) -> None:
     if getattr(first, "shape", ()) or speaks_arrow(first):
         raise ShapeError(
             f"expected one array of keys, got a {type(keys).__name__} of {len(keys):,} arrays, which may be columns of "
-            "the keys or rows: call numpy.column_stack(keys) for columns, or numpy.stack(keys) for rows; other array "
-            "libraries have these functions, too"
+            "the keys or rows: give tuple(keys) for columns, or numpy.stack(keys) for rows; other array libraries have "
+            "this function, too"
         )

@@ -25,10 +25,10 @@ from .row_type import Column
 from .string_column import StringColumn
 from .strings import NULL_LENGTH, ROW, StringArray, StringRows
 
-__all__ = ["NullableColumn", "without_nulls"]
+__all__ = ["Keys", "NullableColumn", "as_column", "without_nulls"]
 
 
-class _Keys(NamedTuple):
+class Keys(NamedTuple):
     """The keys of a column in host memory.
 
     Attributes
@@ -110,7 +110,7 @@ class NullableColumn(StringColumn):
         """As `Column.elements`."""
         if isinstance(given, ArrayView | StringRows | StringArray) or dtype_of(given) == ROW:
             return super().see(given), None
-        values, valid, fits, is_one, names = self._apart(given)
+        values, valid, fits, is_one, names = self.apart(given)
         rows = np.empty(len(values), ROW)
         rows["length"] = self._items.nbytes
         rows["address"] = np.arange(len(values), dtype=np.uint64) * np.uint64(self._items.nbytes)
@@ -122,14 +122,14 @@ class NullableColumn(StringColumn):
         made.names = names
         return self.of_rows(made, given), fits
 
-    def _apart(self, given: Any) -> _Keys:
+    def apart(self, given: Any) -> Keys:
         """The keys of a column, or the one key that is given."""
         items = self._items
         if is_missing(python_value(given)):
-            return _Keys(np.zeros((1, *items.shape), items.dtype), np.zeros(1, np.bool_), is_one=True)
+            return Keys(np.zeros((1, *items.shape), items.dtype), np.zeros(1, np.bool_), is_one=True)
         kept, valid = without_nulls(given)
         if valid is not None and not valid.any():
-            return _Keys(np.zeros((len(valid), *items.shape), items.dtype), valid)
+            return Keys(np.zeros((len(valid), *items.shape), items.dtype), valid)
         seen, fits = items.elements(kept)
         is_one = valid is None and seen.shape == items.shape
         if len(seen.shape) > 1 + len(items.shape):
@@ -139,16 +139,18 @@ class NullableColumn(StringColumn):
             )
         seen, fits = items.rows(seen, fits)
         if seen.host is None:
-            raise DtypeError(f"keys with nulls={self.nulls!r} lie in host memory, got an array on {seen.device}")
+            raise DtypeError(
+                f"keys with nulls and columns of keys lie in host memory, got an array on {seen.device}: copy it there"
+            )
         if valid is None:  # a copy, which no other thread writes to: kernels read a key more than once
             values = np.frombuffer(seen.host.tobytes(), seen.dtype).reshape(seen.shape)
-            return _Keys(values, None, fits, is_one, names_of(seen))
+            return Keys(values, None, fits, is_one, names_of(seen))
         values = np.zeros((len(valid), *items.shape), items.dtype)
         values[valid] = seen.host
         if fits is not None:
             kept_fits, fits = fits, np.ones(len(valid), np.bool_)
             fits[valid] = kept_fits
-        return _Keys(values, valid, fits, names=names_of(seen))
+        return Keys(values, valid, fits, names=names_of(seen))
 
     def view_one(self, key: Any, mend: str) -> ArrayView | None:
         """See one key; None for what the type does not hold."""
@@ -178,7 +180,7 @@ class NullableColumn(StringColumn):
         if rows.valid is not None:
             values = np.zeros((len(rows), *self._items.shape), self._items.dtype)
             values[rows.valid] = self._values(rows.data)
-        made = _as_column(values, rows.valid, NUMPY if library is None else library)
+        made = as_column(values, rows.valid, NUMPY if library is None else library)
         return made if (known := self.names.known) is None else name_items(made, known)
 
 
@@ -196,7 +198,7 @@ def without_nulls(given: Any) -> tuple[Any, Valid]:
     return see_items(given, kept), items.valid
 
 
-def _as_column(values: npt.NDArray[Any], valid: Valid, library: Library) -> Any:
+def as_column(values: npt.NDArray[Any], valid: Valid, library: Library) -> Any:
     """Values and nulls as a column of a library."""
     if library.kind in ("pyarrow", "polars", "pandas"):
         if valid is None and values.dtype.kind in "Mm" and np.isnat(values).any():

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Part", "pair_of_types", "parts", "plain"]
+__all__ = ["Part", "is_class_of_records", "pair_of_types", "parts", "plain"]
 
 Dtype = np.dtype[Any]
 
@@ -99,7 +99,7 @@ def pair_of_types(named: Any) -> tuple[Any, Any] | None:
     if not isinstance(named, tuple) or len(named) != 2:
         return None
     first, second = named
-    if isinstance(second, str | type | np.dtype) and not _is_class_of_records(first):
+    if isinstance(second, str | type | np.dtype) and not is_class_of_records(first):
         return first, second
     return _first_pair(named)
 
@@ -108,6 +108,6 @@ def _first_pair(formats: Iterable[Any]) -> tuple[Any, Any] | None:
     return next((pair for each in formats if (pair := pair_of_types(each)) is not None), None)
 
 
-def _is_class_of_records(named: Any) -> bool:
+def is_class_of_records(named: Any) -> bool:
     """Whether a type is ``numpy.record`` or its like, which a pair gives to records."""
     return isinstance(named, type) and issubclass(named, np.void)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DtypeError
+from ..near_names import did_you_mean
 from .adapters.columns import library_name
 from .arrow_values import Names
 from .library import ArrayView, Library
@@ -65,7 +66,8 @@ class RowNames:
         if set(known) != set(given):
             raise DtypeError(
                 f"{what} must have the columns {_shown(known)}, as the first rows of the table, got {_shown(given)}: "
-                "rename the columns, or give a NumPy array of the rows, whose items go by their position"
+                f"{_nearest(known, given)}rename the columns, or give a NumPy array of the rows, whose items go by "
+                "their position"
             )
         return [given.index(name) for name in known]
 
@@ -87,6 +89,13 @@ def check_text(names: Names) -> None:
                     f"expected names of columns that UTF-8 can encode, got {name!a}, whose character {error.start} is "
                     "half of a pair of surrogates: rename the columns"
                 ) from None
+
+
+def _nearest(known: Names, given: Names) -> str:
+    """A question about the first name that is missing, if one of the given ones is near."""
+    others = [name for name in given if name not in known]
+    near = next((near for name in known if name not in given and (near := did_you_mean(name, others))), "")
+    return near and f"{near} If so, "
 
 
 def _shown(names: Names) -> str:

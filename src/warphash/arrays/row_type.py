@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Self
@@ -55,13 +55,18 @@ class Column:
         DtypeError
             For what `key_types.check_key_type` refuses, objects, variable widths and more than 128 bytes.
         """
-        column = _key_column(_full_type(dtype, "key"))
+        column = cls.of_part(dtype)
         if column.nbytes > MAX_KEY_BYTES:
             raise DtypeError(
                 f"a key has at most {MAX_KEY_BYTES} bytes, and {dtype!r} has {column.nbytes}: take a hash of each as "
                 "its key, which loses the difference between two keys of one hash"
             )
         return column
+
+    @classmethod
+    def of_part(cls, dtype: npt.DTypeLike) -> Column:
+        """Check the type of a part of a key: as `of_keys`, of any width."""
+        return _key_column(_full_type(dtype, "key"))
 
     @classmethod
     def of_values(cls, dtype: npt.DTypeLike) -> Column:
@@ -89,6 +94,16 @@ class Column:
     def has_any_length(self) -> bool:
         """Whether rows are strings of any length (`string_column.StringColumn`)."""
         return False
+
+    @property
+    def is_of_columns(self) -> bool:
+        """Whether a row consists of columns, each of a type of its own (`table/key_columns.py`)."""
+        return False
+
+    @property
+    def spec(self) -> Any:
+        """The type that makes such a column again, if the rules are the same."""
+        return self.numpy
 
     @property
     def name(self) -> str:
@@ -246,6 +261,14 @@ class Column:
             return seen
         self.names.learn(given)
         return self._in_order(seen, given, what)  # another thread's names may have come first
+
+    def one_by_one(self, rows: Any) -> Iterator[Any]:
+        """Rows in host memory that were exported, to be given out one by one."""
+        return iter(read_only(rows))
+
+    def for_file(self, rows: Any) -> Any:
+        """Rows in host memory as a file has them."""
+        return rows
 
     def exported(self, rows: Any, library: Library | None = None) -> Any:
         """Rows as their library's own array or column, with the names of their items where that library has names."""

@@ -27,7 +27,7 @@ from .row_type import Column
 from .strings import NULL_LENGTH, ROW, StringArray, StringRows, is_null, is_string, rows_of
 from .view import view
 
-__all__ = ["StringColumn", "StringLibrary"]
+__all__ = ["StringColumn", "StringLibrary", "is_one_item", "library_of_strings"]
 
 
 class StringLibrary(NumpyLibrary):
@@ -166,10 +166,10 @@ class StringColumn(Column):
         try:
             return self.see(given), None
         except DtypeError:
-            is_one = _is_one(given)
+            is_one = is_one_item(given)
             has_objects = getattr(dtype_of(given), "kind", "") == "O"
             items = [given] if is_one else given.tolist() if has_objects else given
-            if not isinstance(items, list | tuple) or not all(map(_is_one, items)):
+            if not isinstance(items, list | tuple) or not all(map(is_one_item, items)):
                 raise
             fits = np.array([is_string(item, self.text) or (is_null(item) and not is_one) for item in items], np.bool_)
             if fits.all():
@@ -226,7 +226,7 @@ class StringColumn(Column):
         return library.strings(rows) if isinstance(library, StringLibrary) else np.asarray(rows)
 
 
-def _is_one(given: Any) -> bool:
+def is_one_item(given: Any) -> bool:
     """Whether an object is one key and no batch, whatever its type is."""
     is_batch = isinstance(given, Iterable) or gives_array(type(given)) or speaks_arrow(given)
     return isinstance(given, str | bytes | np.generic) or not is_batch

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ..arrays.adapters.numpy import NUMPY
 from ..arrays.arrow_values import Valid
 from ..arrays.cast import cast, is_comparable
+from ..arrays.decimals import decimal_scale, in_scale_of
 from ..arrays.strings import rows_of
 from .items import Fixed, Items, Text, text_items
 
@@ -35,7 +36,8 @@ class Compared(NamedTuple):
 def as_type_of(given: Items, wanted: Items) -> Compared | None:
     """Items in the type of others, by their values; None if no item of the one can equal one of the other.
 
-    Numbers are compared as numbers, True as 1; strings with strings, and with the bytes of ASCII characters.
+    Numbers are compared as numbers, True as 1, and decimal numbers of any scale; strings with strings, and with the
+    bytes of ASCII characters.
     """
     if isinstance(wanted, Text):
         if isinstance(given, Text):
@@ -67,8 +69,11 @@ def _with_width(given: Text) -> tuple[npt.NDArray[Any], Valid]:
 
 
 def _as_numbers(array: npt.NDArray[Any], wanted: np.dtype[Any]) -> tuple[npt.NDArray[Any], Valid]:
-    """Truth values as integers, and complex numbers as their real parts, where the others are numbers without these."""
+    """Truth values as integers, complex numbers as their real parts, decimal numbers in the scale of the others."""
     kind = array.dtype.kind
+    scale = decimal_scale(wanted)
+    if array.ndim == 1 and scale is not None and decimal_scale(array.dtype) not in (None, scale):
+        return in_scale_of(array, wanted)
     if kind == "b" and wanted.kind in "iufc":
         return array.view(np.uint8), None
     if kind == "c" and wanted.kind in "biuf":

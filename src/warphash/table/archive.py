@@ -13,16 +13,30 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays.column_types import ColumnTypes, column_types
 from ..arrays.key_column import key_column
 from ..arrays.row_type import Column
 from ..arrays.strings import StringArray
 from ..designs import registry
 from ..errors import DtypeError
 from ..storage.bounded.bound import EVICT, RANKED_ROWS
-from .column_file import STRINGS, describe, read_file, row_type, rows_at, shown, strings_at, write_file
+from .column_file import (
+    STRINGS,
+    ColumnsOfFile,
+    Stored,
+    columns_at,
+    count_of,
+    describe,
+    read_file,
+    row_type,
+    rows_at,
+    shown,
+    strings_at,
+    write_file,
+)
 from .copies import TableContents
+from .key_columns import CompositeColumn
 
 __all__ = ["header_of", "read", "table_of", "write"]
 
@@ -63,7 +77,7 @@ _MOST_SLOTS = 1 << 37
 def write(path: str | os.PathLike[str], contents: Callable[[], TableContents]) -> None:
     """Write what ``contents`` returns of a table, as `column_file.write_file`."""
 
-    def columns_of() -> tuple[dict[str, Any], list[npt.NDArray[Any] | StringArray]]:
+    def columns_of() -> tuple[dict[str, Any], list[Stored]]:
         description, *held = contents()
         columns = [array for array in held if array is not None]
         return header_of(description, columns), columns
@@ -71,7 +85,7 @@ def write(path: str | os.PathLike[str], contents: Callable[[], TableContents]) -
     write_file(path, columns_of)
 
 
-def header_of(description: dict[str, Any], columns: Sequence[npt.NDArray[Any] | StringArray]) -> dict[str, Any]:
+def header_of(description: dict[str, Any], columns: Sequence[Stored]) -> dict[str, Any]:
     """The header of a file: what the table is, with the types of its rows, and their number.
 
     Raises
@@ -81,7 +95,7 @@ def header_of(description: dict[str, Any], columns: Sequence[npt.NDArray[Any] | 
     """
     names = description["names"] and [_described_names(known) for known in description["names"]]
     described = [describe(array) for array in columns]
-    return {**description, "names": names, "count": len(columns[0]), "columns": described}
+    return {**description, "names": names, "count": count_of(columns[0]), "columns": described}
 
 
 def table_of(header: Any, kind: str) -> dict[str, Any]:
@@ -111,9 +125,13 @@ def _parse(kind: str, header: dict[str, Any], body: memoryview) -> TableContents
     _check_header(header, kind)
     at = 0
     arrays: list[Any] = []
-    rows: list[np.dtype[Any]] = []
+    rows: list[Any] = []
     columns = header.pop("columns")
-    if columns[0] in STRINGS:
+    if _has_columns(columns[0]):
+        keys, at = columns_at(body, at, header["count"], columns.pop(0))
+        rows.append(_types_of(keys))
+        arrays.append(CompositeColumn.of(rows[0], header.get("nulls") or "raise", header.get("floats")).of_file(keys))
+    elif columns[0] in STRINGS:
         is_text = columns.pop(0) == STRINGS[0]
         strings, at = strings_at(body, at, header["count"], is_text)
         arrays.append(strings)
@@ -137,6 +155,24 @@ def _parse(kind: str, header: dict[str, Any], body: memoryview) -> TableContents
     if ranks is not None and (ranks.dtype != np.uint64 or ranks.ndim != 1):
         raise ValueError(f"ranks must be of type uint64, got {rows[-1]}")
     return TableContents(header, arrays[0], arrays[1] if len(arrays) > 1 else None, ranks)
+
+
+def _has_columns(described: Any) -> bool:
+    """Whether a description is one of keys of several columns."""
+    return type(described) is dict and "columns" in described
+
+
+def _types_of(keys: ColumnsOfFile) -> ColumnTypes:
+    """The types of columns that were read."""
+    types: list[Any] = []
+    for column in keys.columns:
+        if isinstance(column, StringArray):
+            types.append(str if column.text else bytes)
+        else:
+            types.append(np.dtype((column.dtype, column.shape[1:])))
+    made = column_types(types)
+    assert made is not None
+    return made
 
 
 def _keeps_ranks(header: dict[str, Any]) -> bool:
@@ -196,6 +232,11 @@ def _plain_name(name: Any) -> Any:
     return plain if is_json else None
 
 
+def _shape_of_row(column: dict[str, Any]) -> Any:
+    """The shape of the items that a row has, which may have names."""
+    return [len(column["columns"])] if type(column.get("columns")) is list else column.get("shape")
+
+
 def _names(described: Any) -> tuple[Any, ...]:
     """The names that `_described_names` wrote."""
     if type(described) is not list:
@@ -207,7 +248,7 @@ def _check_names(header: dict[str, Any]) -> None:
     """Make tuples of the names of columns, and raise `ValueError` unless each item of a row has a name of its own."""
     if (described := header.get("names")) is None:
         return
-    rows = [column.get("shape") if type(column) is dict else None for column in header["columns"]]
+    rows = [_shape_of_row(column) if type(column) is dict else None for column in header["columns"]]
     names = [None if known is None else list(_names(known)) for known in described]
     for known, shape in zip(names, rows, strict=False):
         if known is not None and (shape != [len(known)] or len(set(known)) < len(known)):

@@ -32,6 +32,7 @@ __all__ = [
     "D",
     "Foreign",
     "K",
+    "KeySpec",
     "KeyT",
     "Keys",
     "Like",
@@ -67,6 +68,10 @@ TypeSpec: TypeAlias = str | tuple[Any, Any] | list[Any] | type[int]
 
 Python's ``float`` is left out: `numpy.float64` is a subclass, and a checker would learn nothing of that, either.
 """
+
+
+KeySpec: TypeAlias = TypeSpec | tuple[Any, ...] | dict[str, Any]
+"""As `TypeSpec`, of keys: a list, a tuple or a mapping of types is one of several columns."""
 
 
 class CudaArray(Protocol):

@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Never, Self, 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays.key_column import key_column
+from ..arrays.column_types import ColumnTypes
 from ..arrays.library import ArrayView
 from ..arrays.nullable_column import NullableColumn
-from ..arrays.row_type import Column, read_only
+from ..arrays.row_type import Column
 from ..arrays.view import view
 from ..designs.base import Design
 from ..errors import CorruptFile, DeviceError, ParameterError, UnsupportedVerb
@@ -40,11 +40,12 @@ from ..runtime.abi import Op, Operation
 from ..runtime.devices import engine_for
 from ..storage.rows import Rows
 from . import archive, copies, notebook, proof
-from .array_types import A, Bools, Counts, K, Keys, Like, Order
+from .array_types import A, Bools, Counts, K, Keys, KeySpec, Like, Order
 from .closed import ClosedStorage
 from .copies import TableContents
 from .facts import Facts
 from .front import BOOL, COUNT, Front
+from .key_columns import key_column_of
 from .options import ExistingFile, buckets_of, capacity_of, check_string_options, choices_of, integer, refuse_arrays
 from .parts import Parts
 from .pickling import as_bytes, rebuild
@@ -79,7 +80,7 @@ class BaseTable(Generic[K]):
 
     def __init__(
         self,
-        key: npt.DTypeLike,
+        key: npt.DTypeLike | KeySpec | ColumnTypes,
         value: npt.DTypeLike | None,
         *,
         capacity: int | None = None,
@@ -100,8 +101,8 @@ class BaseTable(Generic[K]):
         score: npt.DTypeLike | None = None,
         **parameters: Any,
     ) -> None:
-        keys = key_column(key, nulls, floats).own()
-        if keys.has_any_length:
+        keys = key_column_of(key, nulls, floats).own()
+        if keys.has_any_length or (keys.is_of_columns and isinstance(memory, os.PathLike)):
             check_string_options(keys.name, device, memory)
             device = "cpu"
         values = None if value is None else Column.of_values(value).own()
@@ -157,7 +158,10 @@ class BaseTable(Generic[K]):
 
     @property
     def key_dtype(self) -> np.dtype[Any]:
-        """Type of a key; of a row of keys, with its shape. Of strings of any length, ``dtype("str")``."""
+        """Type of a key; of a row of keys, with its shape. Of strings of any length, ``dtype("str")``.
+
+        Of keys of several columns, the type of a record, in which strings of any length have no width.
+        """
         return self._parts.front.key.numpy
 
     @property
@@ -330,7 +334,7 @@ class BaseTable(Generic[K]):
 
     def __iter__(self) -> Iterator[K]:
         """The keys one by one, those of a `MultiMap` once for each pair: a snapshot of the table, in host memory."""
-        return iter(read_only(self.keys(like="numpy")))
+        return self._parts.front.key.one_by_one(self.keys(like="numpy"))
 
     # ---- verbs that change the table
     @overload
@@ -678,7 +682,7 @@ class BaseTable(Generic[K]):
         facts = self._parts.facts
         design = next(name for name in _PROVING_DESIGNS if name != facts.design.name)
         options: dict[str, Any] = {"design": design, "device": self.device, "seed": facts.seed + 1, **facts.rules}
-        proof = BaseTable(self.key_dtype, None, capacity=max(1, keys.rows), **options)
+        proof = BaseTable(self._parts.front.key.spec, None, capacity=max(1, keys.rows), **options)
         proof._parts.updates.update_locked([keys], Op.KEEP, None)
         return len(proof)
 

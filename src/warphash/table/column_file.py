@@ -7,6 +7,8 @@ Layout
               types and shapes; and more, as the kind has it
     columns   one behind the other, each with packed rows
               of strings or bytes of any length: their lengths, int64, -1 of a null; then their bytes
+              of keys of several columns: these, one behind the other; behind each whose items are some of them nulls,
+              which are none, bool
     32 bytes  SHA-256 of all that comes before
 """
 
@@ -19,18 +21,32 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, TypeVar
+from typing import Any, BinaryIO, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.arrow_values import Valid
 from ..arrays.strings import StringArray
 
 # By name: `from .. import` asks the package, which imports the tables.
 from ..atomic_file import replace
 from ..errors import CorruptFile, DtypeError, is_lack_of_room
 
-__all__ = ["STRINGS", "describe", "read_file", "row_type", "rows_at", "shown", "strings_at", "write_file"]
+__all__ = [
+    "STRINGS",
+    "ColumnsOfFile",
+    "Stored",
+    "columns_at",
+    "count_of",
+    "describe",
+    "read_file",
+    "row_type",
+    "rows_at",
+    "shown",
+    "strings_at",
+    "write_file",
+]
 
 _MAGIC = b"warphsh1"
 _DIGEST_BYTES = 32
@@ -45,9 +61,33 @@ _SCALAR = re.compile(r"[<>|][biufcmMSUV][1-9][0-9]*(\[[0-9]*[A-Za-z]+\])?")
 """NumPy's name of a type without fields. ``np.dtype`` takes other strings, too, and parses some of them as Python."""
 
 
+class ColumnsOfFile(NamedTuple):
+    """Keys of several columns as a file has them.
+
+    Attributes
+    ----------
+    columns
+        Strings with their nulls, and arrays with zeros for nulls.
+    valid
+        Which items of each array are no nulls; None if all are, and for strings.
+    """
+
+    columns: tuple[npt.NDArray[Any] | StringArray, ...]
+    valid: tuple[Valid, ...]
+
+
+Stored = npt.NDArray[Any] | StringArray | ColumnsOfFile
+"""A column as it is written."""
+
+
+def count_of(column: Stored) -> int:
+    """The rows of a column."""
+    return len(column.columns[0] if isinstance(column, ColumnsOfFile) else column)
+
+
 def write_file(
     path: str | os.PathLike[str],
-    contents: Callable[[], tuple[dict[str, Any], Sequence[npt.NDArray[Any] | StringArray]]],
+    contents: Callable[[], tuple[dict[str, Any], Sequence[Stored]]],
 ) -> None:
     """Write a file; an older file of that name stays until the new one is complete and on disk.
 
@@ -82,8 +122,11 @@ def write_file(
     replace(path, write_to)
 
 
-def _parts(column: npt.NDArray[Any] | StringArray) -> list[npt.NDArray[Any]]:
+def _parts(column: Stored) -> list[npt.NDArray[Any]]:
     """The arrays that a file has of a column."""
+    if isinstance(column, ColumnsOfFile):
+        pairs = zip(column.columns, column.valid, strict=True)
+        return [part for each, valid in pairs for part in (*_parts(each), *([] if valid is None else [valid]))]
     return [column.lengths, column.data] if isinstance(column, StringArray) else [column]
 
 
@@ -177,6 +220,37 @@ def strings_at(body: memoryview, at: int, count: int, text: bool) -> tuple[Strin
     return StringArray(offsets, data, text, None if valid.all() else valid), at + nbytes
 
 
+def columns_at(body: memoryview, at: int, count: int, column: Any) -> tuple[ColumnsOfFile, int]:
+    """The columns of keys from an address on, and where they end.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If ``column`` is no description of `describe`, or there are fewer rows.
+    """
+    described = column["columns"]
+    if column.keys() != {"columns", "nulls"} or type(described) is not list or not described:
+        raise ValueError(f"keys of several columns must have a list of these, got {shown(column)}")
+    if type(column["nulls"]) is not list or [type(each) for each in column["nulls"]] != [bool] * len(described):
+        raise ValueError(f"nulls must be a truth for each column, got {shown(column['nulls'])}")
+    columns: list[npt.NDArray[Any] | StringArray] = []
+    valid: list[Valid] = []
+    for each, has_nulls in zip(described, column["nulls"], strict=True):
+        made: npt.NDArray[Any] | StringArray
+        if each in STRINGS:
+            made, at = strings_at(body, at, count, each == STRINGS[0])
+        else:
+            made, at = rows_at(body, at, count, each)
+        flags = None
+        if has_nulls:
+            flags, at = rows_at(body, at, count, {"dtype": "|b1", "shape": []})
+            if (flags.view(np.uint8) > 1).any():
+                raise ValueError("flags must be 0 or 1")
+        columns.append(made)
+        valid.append(flags)
+    return ColumnsOfFile(tuple(columns), tuple(valid)), at
+
+
 def shown(value: Any) -> str:
     """A value in a message, cut where it is long."""
     text = repr(value) if not isinstance(value, int) or abs(value) < 1 << 70 else f"{value.bit_length():,} bits"
@@ -187,7 +261,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"the header holds {name}, which is no JSON")
 
 
-def describe(column: npt.NDArray[Any] | StringArray) -> dict[str, Any]:
+def describe(column: Stored) -> dict[str, Any]:
     """The type and the shape of a column in JSON.
 
     Raises
@@ -195,6 +269,9 @@ def describe(column: npt.NDArray[Any] | StringArray) -> dict[str, Any]:
     DtypeError
         If no file can name the type.
     """
+    if isinstance(column, ColumnsOfFile):
+        has_nulls = [valid is not None for valid in column.valid]
+        return {"columns": [describe(each) for each in column.columns], "nulls": has_nulls}
     if isinstance(column, StringArray):
         return STRINGS[0] if column.text else STRINGS[1]
     try:

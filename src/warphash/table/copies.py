@@ -81,7 +81,7 @@ class Copies:
     def typed_description_locked(self) -> dict[str, Any]:
         """The options of the table, and its types: all that a table like this one is made of."""
         key, value = self._front.key, self._front.value
-        return {**self.description_locked(), "key": key.numpy, "value": value and value.numpy}
+        return {**self.description_locked(), "key": key.spec, "value": value and value.numpy}
 
     def contents(self) -> TableContents:
         """The description and all pairs, of one moment."""
@@ -89,7 +89,8 @@ class Copies:
 
     def contents_for_file(self) -> TableContents:
         """As `contents`; a file has the types of the arrays."""
-        return self._guarded.settled(self._contents_locked, self.description_locked)
+        held = self._guarded.settled(self._contents_locked, self.description_locked)
+        return held._replace(keys=self._front.key.for_file(held.keys))
 
     def _contents_locked(self, describe: Callable[[], dict[str, Any]]) -> TableContents:
         return TableContents(describe(), *self._scans.on_host_locked(ranks=True))

@@ -15,7 +15,7 @@ from ..arrays.batch import as_rows, library_of_rows
 from ..arrays.cast import Fits, spread
 from ..arrays.exact import item_at
 from ..arrays.form import OF_THE_KEYS, Form, share_memory
-from ..arrays.library import ArrayView, Library
+from ..arrays.library import ArrayView, Library, shown
 from ..arrays.row_names import Names, check_text
 from ..arrays.row_type import Column, known_names
 from ..arrays.string_column import StringColumn
@@ -25,6 +25,7 @@ from ..errors import DtypeError, ParameterError, ShapeError, TableFull
 from ..runtime.engine import Engine
 from ..runtime.memory import bytes_at
 from . import captured
+from .key_columns import CompositeColumn
 
 __all__ = ["BOOL", "COUNT", "PRESENCE", "Front"]
 
@@ -58,7 +59,7 @@ class Front:
         self.engine: Any = engine
         self.device: str = engine.device
         self.key, self.value, self.score = key, value, score
-        self.has_rows = any(column.numpy.shape for column in self.stored)
+        self.has_rows = any(column.numpy.shape or column.is_of_columns for column in self.stored)
         self.transfer = Transfer(engine)
         self.like: tuple[Library, str] | None = None
         self.check_names: Callable[[Sequence[Names | None]], None] | None = None
@@ -144,6 +145,8 @@ class Front:
         """One key of a batch, in a message."""
         if fits is None or fits[number]:
             return self.key.shown(self.transfer.on_host(keys)[number])
+        if self.key.is_of_columns:
+            return shown(given) if len(fits) == 1 else f"row {number} of the keys, {shown(given)}"
         row, array = self.key.shape, view_array(given)
         if array is not None:
             return str(self.transfer.on_host(array).reshape(-1, *row)[number])
@@ -206,6 +209,10 @@ class Front:
         """
         return all(order is None for order in self._orders(other))
 
+    def has_keys_of(self, other: Front) -> bool:
+        """Whether keys are of the same type, and the items of rows have the same names, as `has_names_of`."""
+        return bool(self.key.spec == other.key.spec) and self.has_names_of(other)
+
     def has_names_of(self, other: Front) -> bool:
         """Whether the items of rows have the same names in both tables, in any order, or have none in one of them."""
         try:
@@ -224,6 +231,9 @@ class Front:
         """
         made = []
         for rows, order in zip((keys, values), self._orders(other), strict=True):
+            if order is not None and rows is keys and isinstance(other.key, CompositeColumn):
+                made.append(other.key.reordered(rows, order))
+                continue
             if order is not None and not isinstance(rows, np.ndarray):
                 raise DtypeError(
                     "rows with nulls among them go together only if their columns come in one order: make one of the "
@@ -256,7 +266,7 @@ class Front:
     def kind_like(self, like: Any) -> tuple[Library, str]:
         """The library and the device of results: of an array or a name; by default, of the first keys."""
         own = self.device if self.device.startswith("cuda") else "cpu"
-        if isinstance(self.key, StringColumn) and like is not None:
+        if isinstance(self.key, StringColumn | CompositeColumn) and like is not None:
             return self.key.library_like(like), own
         if like is None:
             return self.like or (NUMPY, own)

@@ -8,7 +8,7 @@ from typing import Any, Generic, Never, overload
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays.row_type import Column, read_only
+from ..arrays.row_type import Column
 from ..arrays.view import view
 from .array_types import A, K, Like, V
 from .base import BaseTable
@@ -116,7 +116,7 @@ class ItemsView(Collection[tuple[K, V]]):
 
     def __iter__(self) -> Iterator[tuple[K, V]]:
         keys, values = self._table.to_arrays(like="numpy")
-        return zip(read_only(keys), values, strict=True)
+        return zip(self._table._parts.front.key.one_by_one(keys), values, strict=True)
 
     def __contains__(self, pair: object) -> bool:
         """Whether a pair is there. Looks its key up."""

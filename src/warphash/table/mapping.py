@@ -93,10 +93,12 @@ def update(parts: Parts, other: Parts) -> None:
     """Assign all pairs of another table: on the device, if both are there."""
     front, theirs, scans = parts.front, other.front, other.scans
     assert front.value is not None
-    types = front.key.numpy, front.value.numpy
-    if other.facts.is_multi or theirs.value is None or (theirs.key.numpy, theirs.value.numpy) != types:
+    types = front.key.spec, front.value.numpy
+    if other.facts.is_multi or theirs.value is None or (theirs.key.spec, theirs.value.numpy) != types:
         shown = other.guarded.settled(other.figures.repr_locked)
-        raise DtypeError(f"update takes a HashMap of {types[0]} and {types[1]}, got {shown}: convert its to_arrays()")
+        raise DtypeError(
+            f"update takes a HashMap of {front.key.numpy} and {types[1]}, got {shown}: convert its to_arrays()"
+        )
     if other is parts:
         return
     if not front.has_order_of(theirs):

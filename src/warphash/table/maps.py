@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.cast import Sought, chosen
-from ..arrays.key_column import column_and_view
 from ..arrays.row_type import Column
 from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, UnsupportedVerb
 from ..runtime.abi import Op
 from . import bounded, key_numbers, mapping, mixed_batch, set_algebra
-from .array_types import A, Batch, Bools, D, Foreign, K, Keys, KeyT, Like, OneKey, Order, TypeSpec, V, ValueT
+from .array_types import A, Batch, Bools, D, Foreign, K, Keys, KeySpec, KeyT, Like, OneKey, Order, TypeSpec, V, ValueT
 from .base import BaseTable, shrink_if_repeated
 from .front import BOOL
 from .items import PairTable
+from .key_columns import keys_and_column
 from .keywords import Comparison, Operator, TableOptions, TableOptionsWithCapacity
 from .options import capacity_for, refuse_arrays
 from .plan import MapPlan, SetPlan
@@ -45,7 +45,9 @@ class HashMap(PairTable[K, V]):
         Anything that ``numpy.dtype`` takes: integers, datetimes, ``S`` and ``V`` bytes, structured types, and
         ``("int32", (3,))`` for rows of numbers. Keys of up to 128 bytes, and not floating-point; values of any width.
         Keys of type ``"str"`` or ``"bytes"`` are strings of any length, on the CPU: from lists, NumPy, pandas, Polars
-        and any library that speaks Arrow.
+        and any library that speaks Arrow. A list or a tuple of types, or a mapping of names to types, makes keys of
+        several columns, such as ``["str", "int64"]``: batches are tuples of columns, lists of tuples or frames, and a
+        key is a tuple.
     capacity
         Keys that the table holds at ``load_factor`` before it grows, 1024 by default; it has
         ``ceil(capacity / load_factor)`` slots.
@@ -134,6 +136,11 @@ class HashMap(PairTable[K, V]):
     >>> values, found = m.find(np.array([20, 99]), default=-1)
     >>> values.tolist(), found.tolist()
     ([2, -1], [True, False])
+    >>> pairs = warphash.HashMap(["str", "int64"], "int32")
+    >>> pairs.insert((["ann", "bob"], [3, 4]), np.array([1, 2], "int32")).tolist()
+    [True, True]
+    >>> pairs["ann", 3], ("bob", 3) in pairs
+    (np.int32(1), False)
     """
 
     _kind = "HashMap"
@@ -141,7 +148,7 @@ class HashMap(PairTable[K, V]):
     @names_keywords(TableOptionsWithCapacity, BaseTable.__init__)
     def __init__(
         self,
-        key: type[K] | np.dtype[K] | TypeSpec,
+        key: type[K] | np.dtype[K] | KeySpec,
         value: type[V] | np.dtype[V] | TypeSpec,
         **options: Unpack[TableOptionsWithCapacity],
     ) -> None:
@@ -167,7 +174,8 @@ class HashMap(PairTable[K, V]):
         ----------
         keys, values
             Arrays of one length. The table goes to their device unless ``device`` is given. A list of lists is an array
-            of rows. A list or tuple of arrays is refused as keys, since the arrays may be meant as rows or as columns.
+            of rows. Keys may be a tuple of columns, or a frame. A list of arrays is refused as keys, since the arrays
+            may be meant as rows or as columns.
         scores
             As for `insert`.
         assume_unique
@@ -180,9 +188,9 @@ class HashMap(PairTable[K, V]):
         **options
             As for the class.
         """
-        (column, seen), value_view = column_and_view(keys, options), view(values)
+        (column, seen), value_view = keys_and_column(keys, options), view(values)
         options.setdefault("device", seen.device if seen.host is None else None)
-        types = column.numpy, Column.of_array(value_view, "values").numpy
+        types = column.spec, Column.of_array(value_view, "values").numpy
         table: HashMap[Any, Any] = cls(*types, capacity=capacity_for(seen.rows, capacity, options), **options)
         table._parts.updates.update(None, seen, value_view, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
         if capacity is None and not assume_unique:
@@ -296,7 +304,7 @@ class HashMap(PairTable[K, V]):
         front.note_kind(seen)
         n, host_keys, host_values = seen.rows, *map(front.on_host, (seen, value_view))
         places = np.arange(n, dtype=np.uint64)
-        order = HashMap(self.key_dtype, np.uint64, capacity=max(1, n), device="cpu", **self._parts.facts.rules)
+        order = HashMap(front.key.spec, np.uint64, capacity=max(1, n), device="cpu", **self._parts.facts.rules)
         order.upsert(host_keys, places, "min" if op == "first" else "max")
         chosen = order.find(host_keys)[0] == places
         added = np.zeros(n, np.bool_)
@@ -735,7 +743,7 @@ class HashMap(PairTable[K, V]):
         """Whether both maps have the same keys of the same type, each with an equal value. NaN equals nothing."""
         if not isinstance(other, HashMap):
             return NotImplemented
-        if other.key_dtype != self.key_dtype or not self._parts.front.has_names_of(other._parts.front):
+        if not self._parts.front.has_keys_of(other._parts.front):
             return False
         return set_algebra.related(self, other, mapping.same_pairs)
 
@@ -790,7 +798,7 @@ class HashSet(BaseTable[K]):
     _kind = "HashSet"
 
     @names_keywords(TableOptionsWithCapacity, BaseTable.__init__)
-    def __init__(self, key: type[K] | np.dtype[K] | TypeSpec, **options: Unpack[TableOptionsWithCapacity]) -> None:
+    def __init__(self, key: type[K] | np.dtype[K] | KeySpec, **options: Unpack[TableOptionsWithCapacity]) -> None:
         super().__init__(key, None, **options)
 
     @classmethod
@@ -805,9 +813,9 @@ class HashSet(BaseTable[K]):
         **options: Unpack[TableOptions],
     ) -> HashSet[KeyT]:
         """Build a set of ``keys`` in one pass; see `HashMap.from_arrays`."""
-        column, seen = column_and_view(keys, options)
+        column, seen = keys_and_column(keys, options)
         options.setdefault("device", seen.device if seen.host is None else None)
-        table: HashSet[Any] = cls(column.numpy, capacity=capacity_for(seen.rows, capacity, options), **options)
+        table: HashSet[Any] = cls(column.spec, capacity=capacity_for(seen.rows, capacity, options), **options)
         table._parts.updates.update(None, seen, None, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
         if capacity is None and not assume_unique:
             shrink_if_repeated(table, seen.rows)
@@ -931,7 +939,7 @@ class HashSet(BaseTable[K]):
         """Another set; or a set of the keys of an array or an iterable."""
         if isinstance(other, HashSet):
             return other
-        made = HashSet(self.key_dtype, device=self.device, **self._parts.facts.rules)
+        made = HashSet(self._parts.front.key.spec, device=self.device, **self._parts.facts.rules)
         made.update(other)
         return made
 
@@ -981,9 +989,7 @@ class HashSet(BaseTable[K]):
 
     def __eq__(self, other: object) -> bool:
         """Whether both sets have the same keys of the same type, whatever their designs and devices are."""
-        if isinstance(other, HashSet) and (
-            other.key_dtype != self.key_dtype or not self._parts.front.has_names_of(other._parts.front)
-        ):
+        if isinstance(other, HashSet) and not self._parts.front.has_keys_of(other._parts.front):
             return False
         return self._related(other, set_algebra.is_equal)
 

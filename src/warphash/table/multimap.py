@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from ..arrays.batch import library_of_rows
 from ..arrays.cast import Fits, chosen, spread_offsets
-from ..arrays.key_column import column_and_view
 from ..arrays.library import ArrayView
 from ..arrays.row_type import Column
 from ..arrays.view import view
@@ -20,10 +19,11 @@ from ..errors import DtypeError, ParameterError
 from ..runtime.abi import Op, Operation
 from ..storage.chains.repeated_keys import RepeatedKeys
 from . import mixed_batch
-from .array_types import A, Batch, Bools, Counts, Foreign, K, Keys, KeyT, OneKey, TypeSpec, V, ValueT
+from .array_types import A, Batch, Bools, Counts, Foreign, K, Keys, KeySpec, KeyT, OneKey, TypeSpec, V, ValueT
 from .base import BaseTable
 from .front import COUNT
 from .items import PairTable
+from .key_columns import keys_and_column
 from .keywords import DesignName, SharedOptions, TableOptions
 from .signatures import names_keywords
 
@@ -59,7 +59,7 @@ class MultiMap(PairTable[K, V]):
     Parameters
     ----------
     key, value
-        Types as for `HashMap`. In lists, of up to 8 bytes each, or keys of any length.
+        Types as for `HashMap`, several columns included. In lists, of up to 8 bytes each, or keys of any length.
     capacity, design, **options
         As for `HashMap`. Any design but ``"tiered"``; by default the one whose lookups are fastest.
 
@@ -85,7 +85,7 @@ class MultiMap(PairTable[K, V]):
     @names_keywords(SharedOptions, BaseTable.__init__)
     def __init__(
         self,
-        key: type[K] | np.dtype[K] | TypeSpec,
+        key: type[K] | np.dtype[K] | KeySpec,
         value: type[V] | np.dtype[V] | TypeSpec,
         *,
         capacity: int | None = None,
@@ -107,9 +107,9 @@ class MultiMap(PairTable[K, V]):
         **options: Unpack[TableOptions],
     ) -> MultiMap[KeyT, ValueT]:
         """Build a table of ``keys`` and ``values`` in one pass; see `HashMap.from_arrays`."""
-        (column, seen), value_view = column_and_view(keys, options), view(values)
+        (column, seen), value_view = keys_and_column(keys, options), view(values)
         options.setdefault("device", seen.device if seen.host is None else None)
-        types = column.numpy, Column.of_array(value_view, "values").numpy
+        types = column.spec, Column.of_array(value_view, "values").numpy
         table: MultiMap[Any, Any] = cls(*types, capacity=seen.rows if capacity is None else capacity, **options)
         table._parts.updates.update(None, seen, value_view, Op.KEEP, answers=False)
         return table

@@ -18,6 +18,7 @@ from ..arrays.strings import StringArray
 from ..errors import DeviceError, EngineUnavailable
 from ..runtime.devices import engine_for
 from .copies import TableContents
+from .key_columns import stored_type
 
 __all__ = ["as_bytes", "rebuild", "unpickle_to"]
 
@@ -81,7 +82,7 @@ def rebuild(
     EngineUnavailable, DeviceError
         If the device cannot be used here; the message says how to load the table on another device.
     """
-    types = description["key"], description["value"], np.dtype(np.uint64)
+    types = stored_type(description["key"]), description["value"], np.dtype(np.uint64)
     columns = [
         None if raw is None else _rows(raw, dtype) for dtype, raw in zip(types, (keys, values, ranks), strict=True)
     ]

@@ -51,7 +51,7 @@ class _Plan(Generic[K]):
     def __init__(self, table: object, parts: Parts, n: int, like: Any) -> None:
         front = parts.front
         key, value = front.key, front.value
-        if key.has_any_length:
+        if key.has_any_length or key.is_of_columns:
             raise UnsupportedVerb(
                 f"a plan is for keys of a fixed width, got a table with keys of type {key.name}: call the verbs of the "
                 "table"

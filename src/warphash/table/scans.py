@@ -17,6 +17,7 @@ from ..errors import WarphashError
 from .facts import Facts
 from .front import Front
 from .guarded import Guarded
+from .key_columns import CompositeColumn
 from .stats import Figures
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Scans:
     def owned_locked(self, keys: ArrayView) -> ArrayView | StringArray:
         """Keys that stay valid behind the lock: strings of any length are copied."""
         column = self._front.key
-        if not isinstance(column, StringColumn):
+        if not (isinstance(column, StringColumn | CompositeColumn) and column.has_any_length):
             return keys
         from ..storage.strings.string_table import packed
 

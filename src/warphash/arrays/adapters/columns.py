@@ -28,6 +28,7 @@ __all__ = [
     "column_library",
     "column_of",
     "frame_library",
+    "frame_of_columns",
     "library_name",
     "name_items",
     "plain_library",
@@ -104,7 +105,8 @@ def column_library(array: Any) -> Library | None:
         return None
     plain = _LIBRARIES[library]
     if library == "pandas":
-        make = partial(_pandas_column, index=array.index, name=getattr(array, "name", None))
+        name = None if hasattr(array, "columns") else array.name  # a frame may have a column of that name
+        make = partial(_pandas_column, index=array.index, name=name)
     elif library == "polars" and hasattr(array, "name"):
         make = partial(_polars_column, name=array.name)
     else:
@@ -239,6 +241,26 @@ def _numbers_of(times: npt.NDArray[Any], units: Sequence[str]) -> tuple[npt.NDAr
     times = _in_units(times, units)
     unit = {"s": "s", "ms": "m", "us": "u", "ns": "n"}[np.datetime_data(times.dtype)[0]]
     return times.view(np.int64), f"ts{unit}:" if times.dtype.kind == "M" else f"tD{unit}"
+
+
+def frame_of_columns(library: str, names: Names, columns: Sequence[Any]) -> Any:
+    """A frame of a library: of its own columns, without labels, by their names.
+
+    Raises
+    ------
+    DtypeError
+        If the library has no columns of such names.
+    """
+    pairs = zip(names, columns, strict=True)
+    if library == "pandas":
+        frame = sys.modules["pandas"].concat(list(columns), axis=1, ignore_index=True)
+        frame.columns = list(names)
+        return frame
+    if not all(isinstance(name, str) for name in names):
+        shown = ", ".join(map(repr, names))
+        raise DtypeError(f"{library} has text for names of columns, got {shown}: pass like='pandas' or like='numpy'")
+    module = import_module(library)
+    return module.DataFrame(dict(pairs)) if library == "polars" else module.table(dict(pairs))
 
 
 def name_items(made: Any, names: Names) -> Any:
