@@ -108,6 +108,7 @@ def make_storage(
     bound: Bound | None = None,
     any_length: bool = False,
     drops_nulls: bool = False,
+    string_values: bool = False,
 ) -> Rows:
     """Make an empty storage: a store of the design's family, behind the rows that are asked for.
 
@@ -121,11 +122,18 @@ def make_storage(
         Keys are strings of any length; ``wanted.key_bytes`` is the width of their rows.
     drops_nulls
         Nulls among such keys are left out.
+    string_values
+        Values are strings of any length; ``wanted.value_bytes`` is the width of their rows.
     """
     _import_for_verbs()
     policy: Policy | None = None
     engine, design, options, seed = wanted.engine, wanted.design, wanted.options, wanted.seed
     ranked = bound is not None and bound.evict in RANKED_ROWS
+    if string_values:
+        from .strings.string_table import NUMBER_BYTES, StringTable
+        from .strings.string_values import BoundedStringValues, StringValues
+
+        wanted, texts = wanted._replace(value_bytes=NUMBER_BYTES), StringTable(engine, seed, wanted.capacity)
     if any_length:
         from .bounded.policies import make_policy
         from .strings.bounded_strings import HASH_BYTES, BoundedStrings, ByHash
@@ -164,6 +172,8 @@ def make_storage(
     if any_length:
         made = StringRows if bound is None else BoundedStrings
         rows = made(strings, rows, value_bytes, drops_nulls=drops_nulls)
+    if string_values:
+        rows = StringValues(texts, rows) if bound is None else BoundedStringValues(texts, rows)
     return cast(Rows, rows)
 
 

@@ -113,14 +113,15 @@ def _parse(kind: str, header: dict[str, Any], body: memoryview) -> TableContents
     arrays: list[Any] = []
     rows: list[np.dtype[Any]] = []
     columns = header.pop("columns")
-    if columns[0] in STRINGS:
-        is_text = columns.pop(0) == STRINGS[0]
-        strings, at = strings_at(body, at, header["count"], is_text)
-        arrays.append(strings)
-        rows.append(np.dtype("U" if is_text else "S"))
-    elif header.get("nulls") not in (None, "raise"):
+    if columns[0] not in STRINGS and header.get("nulls") not in (None, "raise"):
         raise ValueError(f"nulls={shown(header['nulls'])} is for strings in a file")
-    for number, column in enumerate(columns, len(rows)):
+    for number, column in enumerate(columns):
+        if column in STRINGS and number <= (kind == "HashMap"):  # of keys, and of values of a map
+            is_text = column == STRINGS[0]
+            strings, at = strings_at(body, at, header["count"], is_text)
+            arrays.append(strings)
+            rows.append(np.dtype("U" if is_text else "S"))
+            continue
         dtype, shape = row_type(column)
         row = np.dtype((dtype, shape)) if shape else dtype
         if number:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Never, Self, 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays.key_column import key_column
+from ..arrays.key_column import key_column, value_column
 from ..arrays.library import ArrayView
 from ..arrays.nullable_column import NullableColumn
 from ..arrays.row_type import Column, read_only
@@ -101,10 +101,12 @@ class BaseTable(Generic[K]):
         **parameters: Any,
     ) -> None:
         keys = key_column(key, nulls, floats).own()
-        if keys.has_any_length:
-            check_string_options(keys.name, device, memory)
-            device = "cpu"
-        values = None if value is None else Column.of_values(value).own()
+        values = None if value is None else Column.of_values(value) if self._multi else value_column(value)
+        for column, what in ((keys, "keys"), (values, "values")):
+            if column is not None and column.has_any_length:
+                check_string_options(what, column.name, device, memory)
+                device = "cpu"
+        values = values and values.own()
         engine = engine_for(device)
         options = design, load_factor, load_bounds, hash, on_full, attempts, count_probes, max_size, evict, score
         choices = choices_of(self._kind, engine.device, parameters, memory, *options)

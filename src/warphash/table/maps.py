@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.cast import Sought, chosen
-from ..arrays.key_column import column_and_view
-from ..arrays.row_type import Column
+from ..arrays.key_column import column_and_view, values_and_view
+from ..arrays.library import ArrayView
+from ..arrays.strings import StringArray
 from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, UnsupportedVerb
 from ..runtime.abi import Op
@@ -22,6 +23,7 @@ from .items import PairTable
 from .keywords import Comparison, Operator, TableOptions, TableOptionsWithCapacity
 from .options import capacity_for, refuse_arrays
 from .plan import MapPlan, SetPlan
+from .scans import owned
 from .signatures import names_keywords
 
 __all__ = ["HashMap", "HashSet"]
@@ -180,9 +182,9 @@ class HashMap(PairTable[K, V]):
         **options
             As for the class.
         """
-        (column, seen), value_view = column_and_view(keys, options), view(values)
+        (column, seen), (value_column, value_view) = column_and_view(keys, options), values_and_view(values)
         options.setdefault("device", seen.device if seen.host is None else None)
-        types = column.numpy, Column.of_array(value_view, "values").numpy
+        types = column.numpy, value_column.numpy
         table: HashMap[Any, Any] = cls(*types, capacity=capacity_for(seen.rows, capacity, options), **options)
         table._parts.updates.update(None, seen, value_view, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
         if capacity is None and not assume_unique:
@@ -283,7 +285,7 @@ class HashMap(PairTable[K, V]):
         column = self._values
         bitwise = op in ("or", "and", "xor")
         if column.dtype.kind not in ("biu" if bitwise else "biuf"):
-            raise UnsupportedVerb(f"upsert {op!r} combines {'integers' if bitwise else 'numbers'}, not {column.numpy}")
+            raise UnsupportedVerb(f"upsert {op!r} combines {'integers' if bitwise else 'numbers'}, not {column.name}")
         if op == "add" and column.dtype.kind == "b":  # as np.add: a sum of bytes would be no bool
             op = "or"
         return self._parts.updates.update("upsert", keys, values, _COMBINING[op], scores=scores)
@@ -516,11 +518,16 @@ class HashMap(PairTable[K, V]):
         seen = pairs[0]
         given = front.scores(seen, scores)
         front.note_kind(seen)
-        library, rows = seen.library, seen.shape[:1]
-        inserted = library.empty(seen, rows, BOOL, front.engine)
-        held = library.empty(seen, rows + column.shape, column.dtype, front.engine)
-        self._parts.guarded.lock.write(updates.update_locked, pairs, Op.KEEP, inserted, held, scores=given)
-        return column.exported(held), library.export(inserted)
+        library = seen.library
+        inserted = library.empty(seen, seen.shape[:1], BOOL, front.engine)
+        held = front.rows_for(seen, column)
+
+        def find_or_insert_locked() -> ArrayView | StringArray:
+            updates.update_locked(pairs, Op.KEEP, inserted, held, scores=given)
+            return owned(front.engine, column, held)
+
+        made = self._parts.guarded.lock.write(find_or_insert_locked)
+        return column.exported(made, library), library.export(inserted)
 
     @overload
     def number(self, keys: Keys, *, first: int = 0) -> tuple[npt.NDArray[V], Bools]: ...

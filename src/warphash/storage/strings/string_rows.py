@@ -1,8 +1,9 @@
 """A storage whose keys are strings: a `StringTable` that numbers them, and a storage of any design for the numbers.
 
 An update gives the strings of its batch numbers, and updates the numbers. If it stops in between, or the batch does not
-fit, there are strings whose number is no key. They are no keys of the table, and `collect` forgets them. So the inner
-storage alone decides what the table holds, and its transactions are those of the table.
+fit, there are strings whose number is no key. They are no keys of the table, and are forgotten later
+(`held_strings.py`). So the inner storage alone decides what the table holds, and its transactions are those of the
+table.
 """
 
 from __future__ import annotations
@@ -20,12 +21,10 @@ from ..batch import Batch, MixedBatch
 from ..groups.table_numbers import Numbers, number_keys
 from ..rows import Rows
 from ..slots import MemoryUse, Slots
+from .held_strings import HeldStrings
 from .string_table import NUMBER_BYTES, ROW_BYTES, StringTable, bytes_at, elements_without_nulls
 
-__all__ = ["FEWEST_TO_COLLECT", "StringRows"]
-
-FEWEST_TO_COLLECT = 1 << 14
-"""Strings that are no keys, below which none are looked for."""
+__all__ = ["StringRows"]
 
 
 class StringRows:
@@ -47,6 +46,7 @@ class StringRows:
 
     def __init__(self, strings: StringTable, inner: Rows, value_bytes: int, *, drops_nulls: bool = False) -> None:
         self.strings, self.inner, self.value_bytes, self.drops_nulls = strings, inner, value_bytes, drops_nulls
+        self._held = HeldStrings(strings, inner)
         self._engine: Engine = inner.store.engine
 
     @property
@@ -58,8 +58,7 @@ class StringRows:
         return self.inner.nbytes + self.strings.nbytes
 
     def memory_use(self) -> MemoryUse:
-        use, reserve = self.inner.memory_use(), self.strings.reserve_nbytes
-        return use._replace(in_use=use.in_use + self.strings.nbytes - reserve, reserve=use.reserve + reserve)
+        return self._held.memory_use()
 
     # ---- the operations of a storage
     def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
@@ -85,7 +84,7 @@ class StringRows:
         if not self.value_bytes and not batch.flags and self._holds_all_strings(batch.stream):
             self._insert_new(batch)
             return
-        numbers = self._intern(batch.keys, batch.n, batch.stream)
+        numbers = self._held.intern(batch.keys, batch.n, batch.stream)
         update: Any = self.inner.update  # of a `BoundedRows`, if there is a ranking
         update(batch._replace(keys=numbers.ptr), **ranking)
 
@@ -119,7 +118,7 @@ class StringRows:
             self._number_all(batch, numbers)
 
     def _number_all(self, batch: Batch, numbers: Numbers) -> None:
-        held = self._intern(batch.keys, batch.n, batch.stream)
+        held = self._held.intern(batch.keys, batch.n, batch.stream)
         number_keys(self.inner, batch._replace(keys=held.ptr), numbers._replace(key_bytes=NUMBER_BYTES))
 
     def _update_some(self, kept: npt.NDArray[np.intp], batch: Batch, ranking: Mapping[str, int]) -> None:
@@ -161,7 +160,7 @@ class StringRows:
     def execute(self, batch: MixedBatch, default: bytes, stream: Any) -> None:
         if self.drops_nulls and len(elements_without_nulls(batch.keys, batch.n)) < batch.n:
             raise UnsupportedVerb("execute leaves no nulls out: drop them first, or call insert, find and erase")
-        numbers = self._intern(batch.keys, batch.n, stream)
+        numbers = self._held.intern(batch.keys, batch.n, stream)
         self.inner.execute(batch._replace(keys=numbers.ptr), default, stream)
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int:
@@ -169,7 +168,7 @@ class StringRows:
         # Without values there is no order to keep, and the strings of all numbers lie one behind the other.
         if out_keys and not self.value_bytes and size <= room and self.strings.all_rows(size, out_keys):
             return size
-        numbers = self._numbers(room)
+        numbers = self._held.numbers(room)
         found = self.inner.scan(room, numbers.ptr if out_keys else 0, out_values, stream)
         if out_keys:
             self.strings.rows_of(numbers.ptr, min(found, room), out_keys)
@@ -177,57 +176,23 @@ class StringRows:
 
     def clear(self, stream: Any) -> None:
         self.inner.clear(stream)
-        with suppress(MemoryError):  # `collect` forgets them later
+        with suppress(MemoryError):  # the next search forgets them
             self.strings.clear()
 
     def rebuild(self, keys: int, stream: Any) -> None:
         self.inner.rebuild(keys, stream)
-        self.collect(stream)
+        self._held.collect(stream)
 
     def copy(self, stream: Any) -> StringRows:
-        numbers, n = self._live(stream)
-        strings = self.strings.copy(numbers.ptr, n)
+        strings = self._held.copied(stream)
         return StringRows(strings, self.inner.copy(stream), self.value_bytes, drops_nulls=self.drops_nulls)
 
     # ---- strings and numbers
-    def collect(self, stream: Any) -> None:
-        """Forget the strings that are no keys.
-
-        Raises
-        ------
-        MemoryError
-            If there is no room for a copy of the others; nothing has changed.
-        """
-        numbers, n = self._live(stream)
-        self.strings.keep(numbers.ptr, n)
-
     def look_up(self, keys: int, n: int) -> Buffer:
         """The numbers of strings."""
-        numbers = self._numbers(n)
-        self.strings.look_up(keys, n, numbers.ptr)
-        return numbers
+        return self._held.look_up(keys, n)
 
     def numbers_of(self, keys: int, n: int, stream: Any) -> npt.NDArray[np.uint32]:
         """The numbers of strings, which all have one then, in host memory."""
-        numbers = self._intern(keys, n, stream)
+        numbers = self._held.intern(keys, n, stream)
         return self._engine.to_host(numbers.ptr, np.uint32, n)
-
-    def _intern(self, keys: int, n: int, stream: Any) -> Buffer:
-        """The numbers of strings, which all have one then."""
-        if self.strings.used > 2 * self.store.size + FEWEST_TO_COLLECT:
-            with suppress(MemoryError):
-                self.collect(stream)
-        numbers = self._numbers(n)
-        self.strings.intern(keys, n, numbers.ptr)
-        return numbers
-
-    def _live(self, stream: Any) -> tuple[Buffer, int]:
-        """The numbers of all keys, and how many they are. A number has as many pairs as it comes up."""
-        self.store.finish(stream)
-        n = self.store.size
-        numbers = self._numbers(n)
-        self.inner.scan(n, numbers.ptr, 0, stream)
-        return numbers, n
-
-    def _numbers(self, n: int) -> Buffer:
-        return self._engine.allocate(max(1, n * NUMBER_BYTES))

@@ -27,10 +27,13 @@ from ...runtime.engine import Buffer, Engine
 from ...runtime.source import STRINGS
 from ..new_memory import filled
 
-__all__ = ["NUMBER_BYTES", "ROW_BYTES", "StringTable", "bytes_at", "elements_without_nulls", "packed"]
+__all__ = ["NO_NUMBER", "NUMBER_BYTES", "ROW_BYTES", "StringTable", "bytes_at", "elements_without_nulls", "packed"]
 
 ROW_BYTES, NUMBER_BYTES = 16, 4
 """Of a ``StringRow``, an address and a length; and of a number."""
+
+NO_NUMBER = 2**32 - 1
+"""What stands for the number of a string that has none (``kernels/strings/cpu/strings.cuh``)."""
 
 NULL_LENGTH, FREE_LENGTH = 2**64 - 1, 2**64 - 2
 """Lengths of no string: of a null, and of a number without a string."""
@@ -67,6 +70,8 @@ class State(NamedTuple):
         The number to give out behind these.
     counters
         ``StringCounters``: what was given out since this state is there.
+    kept_nbytes
+        Of the strings that the last `StringTable.keep` has kept.
     """
 
     slots: Buffer
@@ -79,6 +84,7 @@ class State(NamedTuple):
     free_count: int
     first: int
     counters: Buffer
+    kept_nbytes: int = 0
 
 
 class StringTable:
@@ -128,9 +134,21 @@ class StringTable:
         rows = ROW_BYTES * (state.room - self.used)
         return rows + state.chunk_bytes - int(self._counters(state).bytes)
 
+    @property
+    def kept_nbytes(self) -> int:
+        """Bytes of the strings that the last `keep` has kept."""
+        return self._state.kept_nbytes
+
+    @property
+    def fresh_nbytes(self) -> int:
+        """Bytes of the strings that have come since."""
+        state = self._state
+        full = sum(chunk.nbytes for chunk in state.chunks[:-1])
+        return full + int(self._counters(state).bytes) - state.kept_nbytes
+
     # ---- strings to numbers, and back
     def look_up(self, rows: int, n: int, numbers: int) -> None:
-        """Write the numbers of ``n`` strings, uint32; 2^32 - 1 for a string that has none."""
+        """Write the numbers of ``n`` strings, uint32; `NO_NUMBER` for a string that has none."""
         self._run("look_up", self._state, n, rows=rows, numbers=numbers)
 
     def intern(self, rows: int, n: int, numbers: int) -> None:
@@ -200,6 +218,15 @@ class StringTable:
             return False
         self._engine.copy(rows, state.strings.ptr, n * ROW_BYTES)
         return True
+
+    def unknown(self, numbers: int, n: int) -> int:
+        """How many of ``n`` numbers no string has."""
+        state = self._state
+        given = state.first + max(0, self._counters(state).taken - state.free_count)
+        asked = self._engine.to_host(numbers, np.uint32, n)
+        is_given = asked < given
+        lengths = _rows_at(state.strings.ptr, given)[asked[is_given], 1]
+        return n - int(np.count_nonzero(lengths != FREE_LENGTH))
 
     # ---- strings that nobody needs
     def keep(self, numbers: int, n: int) -> None:
@@ -300,6 +327,7 @@ class StringTable:
             free_count=len(free),
             first=room if n else 0,
             counters=filled(engine, ctypes.sizeof(StringCounters)),
+            kept_nbytes=int(offsets[-1]),
         )
         StringCounters.from_address(kept.counters.ptr).bytes = kept.chunk_bytes
         self._run("move_slots", kept, 1 << state.bits, slots=state.slots.ptr)
