@@ -97,7 +97,7 @@ class Family:
 
     def runs_on(self, device: str) -> bool:
         """Whether such a table can be on a device."""
-        return device == "cpu" or self.key != "str"
+        return device == "cpu" or "str" not in (self.key, self.value)
 
     @property
     def sums(self) -> bool:
@@ -178,6 +178,10 @@ FAMILIES = {
         Family("strings", "bucketed_cuckoo", "str"),
         Family("strings-in-lists", "slab", "str", multi=True),
         Family("strings-in-groups", "bucketed_cuckoo", "str", multi=True),
+        Family("string-values", "bucketed_cuckoo", value="str"),
+        Family("string-values-of-rows", "slab", "V24", "str"),
+        Family("string-values-of-tickets", "stadium", value="str"),
+        Family("strings-of-strings", "bucketed_cuckoo", "str", "str"),
         Family("wide-groups", "bucketed_cuckoo", "V24", "V40", multi=True),
         Family("rows-in-ranges", "two_level_cuckoo", "V24", "V40"),
         Family("tickets", "stadium"),
@@ -189,7 +193,10 @@ FAMILIES = {
         Family("bounded-rows-in-subtables", "dynamic_cuckoo", evict="fifo"),
         Family("bounded-rows-of-tickets", "stadium", "V24", "V40", evict="lru"),
         Family("bounded-strings", "bucketed_cuckoo", "str", evict="lru"),
+        Family("bounded-string-values", "bucketed_cuckoo", value="str", evict="lru"),
+        Family("bounded-strings-of-strings", "stadium", "str", "str", evict="lfu"),
         Family("tiers", "tiered", write="back"),
+        Family("tiers-of-string-values", "tiered", value="str", write="back"),
         Family("tiers-of-rows", "tiered", "V24", "V40", write="back"),
         Family("tiers-through", "tiered", write="through"),
         Family("tiers-over-a-file", "tiered", in_file=True, write="back"),
@@ -197,7 +204,7 @@ FAMILIES = {
 }
 SOME = (
     *("buckets", "rows", "lists", "lists-of-pairs", "subtables", "tickets", "two-level", "quotients"),
-    *("groups-of-pairs", "bounded-rows", "tiers", "strings"),
+    *("groups-of-pairs", "bounded-rows", "tiers", "strings", "string-values"),
 )
 """The families that run every day. The other families keep wider rows in the same storage."""
 
@@ -569,7 +576,7 @@ def _has(family: Family, verb: Verb) -> bool:
     kind = "multi" if family.multi else "map"
     if verb.name == "execute" and family.key != "u8" and not registry.get(family.design).layout.in_place:
         return False  # keys must lie in the slots
-    if verb.name == "plan" and family.key == "str":
+    if verb.name == "plan" and "str" in (family.key, family.value):
         return False
     if verb.name == "number" and (not family.sums or family.evict):  # values are integers, and no key leaves
         return False

@@ -131,7 +131,7 @@ def make_storage(
     ranked = bound is not None and bound.evict in RANKED_ROWS
     if string_values:
         from .strings.string_table import NUMBER_BYTES, StringTable
-        from .strings.string_values import BoundedStringValues, StringValues
+        from .strings.string_values import ABSENT, BoundedStringValues, StringValues
 
         wanted, texts = wanted._replace(value_bytes=NUMBER_BYTES), StringTable(engine, seed, wanted.capacity)
     if any_length:
@@ -171,7 +171,7 @@ def make_storage(
         rows = BoundedRows(rows, bound.max_size, policy, key_bytes, value_bytes, grows=options.grows)
     if any_length:
         made = StringRows if bound is None else BoundedStrings
-        rows = made(strings, rows, value_bytes, drops_nulls=drops_nulls)
+        rows = made(strings, rows, value_bytes, drops_nulls=drops_nulls, left_out=ABSENT if string_values else None)
     if string_values:
         rows = StringValues(texts, rows) if bound is None else BoundedStringValues(texts, rows)
     return cast(Rows, rows)

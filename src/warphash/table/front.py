@@ -304,7 +304,7 @@ class Front:
         like = keys._replace(library=library_of_rows(keys.library))
         if column.has_any_length:
             raise DtypeError(
-                f"{what}= takes rows of a fixed width, and those of type {column.name} have none: leave it out"
+                f"{what}= takes rows of a fixed width, and rows of type {column.name} have none: leave {what}= out"
             )
         form = Form(like, keys.batch + column.shape, column.dtype, what, is_written=True, of=OF_THE_KEYS)
         seen = form.see(given)

@@ -48,7 +48,7 @@ class BoundedStrings(StringRows):
 
     @property
     def unused(self) -> StringRows:
-        return StringRows(self.strings, self.inner.unused, self.value_bytes, drops_nulls=self.drops_nulls)
+        return StringRows(self.strings, self.inner.unused, self.value_bytes, **self._rules)
 
     def update(self, batch: Batch, **ranking: int) -> None:
         """As `BoundedRows.update`. The strings of a piece get numbers once those before it have left."""
@@ -79,7 +79,7 @@ class BoundedStrings(StringRows):
         strings, inner = self._held.copied(stream), self.inner.copy(stream)
         if isinstance(inner.policy, ByHash):
             inner.policy.strings = strings
-        return BoundedStrings(strings, inner, self.value_bytes, drops_nulls=self.drops_nulls)
+        return BoundedStrings(strings, inner, self.value_bytes, **self._rules)
 
     # ---- keys that leave
     def least(self, n: int, stream: Any) -> Least:

@@ -40,12 +40,23 @@ class StringRows:
         Width of a value; 0 for none.
     drops_nulls
         Updates leave nulls out; otherwise all nulls are one key.
+    left_out
+        What an update writes as the value of a null that it leaves out; by default, zeros.
     """
 
     rereads = False  # rows and flags are the table's own
 
-    def __init__(self, strings: StringTable, inner: Rows, value_bytes: int, *, drops_nulls: bool = False) -> None:
+    def __init__(
+        self,
+        strings: StringTable,
+        inner: Rows,
+        value_bytes: int,
+        *,
+        drops_nulls: bool = False,
+        left_out: bytes | None = None,
+    ) -> None:
         self.strings, self.inner, self.value_bytes, self.drops_nulls = strings, inner, value_bytes, drops_nulls
+        self.left_out = bytes(value_bytes) if left_out is None else left_out
         self._held = HeldStrings(strings, inner)
         self._engine: Engine = inner.store.engine
 
@@ -122,13 +133,13 @@ class StringRows:
         number_keys(self.inner, batch._replace(keys=held.ptr), numbers._replace(key_bytes=NUMBER_BYTES))
 
     def _update_some(self, kept: npt.NDArray[np.intp], batch: Batch, ranking: Mapping[str, int]) -> None:
-        """Update by some elements of a batch. The others have no flag, and hold zeros."""
+        """Update by some elements of a batch. The others have no flag, and hold ``left_out``."""
         ranked = self._ranking_of(kept, batch.n, ranking)
         chosen = {**ranking, **{name: array.ctypes.data for name, array in ranked.items()}}
         self._do_some(kept, batch, lambda some: self._update_all(some, chosen))
 
     def _do_some(self, kept: npt.NDArray[np.intp], batch: Batch, work: Callable[[Batch], None]) -> None:
-        """Do ``work`` for some elements of a batch. The others have no flag, and hold zeros."""
+        """Do ``work`` for some elements of a batch. The others have no flag, and hold ``left_out``."""
         n = batch.n
         rows = bytes_at(batch.keys, n, ROW_BYTES)[kept]
         chosen = bytes_at(batch.values, n, self.value_bytes)[kept]
@@ -141,10 +152,10 @@ class StringRows:
             work(some)
         except TableFull as error:
             raise TableFull(str(error), None if error.keys is None else kept[error.keys]) from error
-        for out, width, answers in ((batch.flags, 1, done), (batch.held, self.value_bytes, found)):
+        for out, answers, others in ((batch.flags, done, b"\0"), (batch.held, found, self.left_out)):
             if out:
-                answered = bytes_at(out, n, width)
-                answered[:] = 0
+                answered = bytes_at(out, n, len(others))
+                answered[:] = np.frombuffer(others, np.uint8)
                 answered[kept] = answers
 
     @staticmethod
@@ -185,7 +196,11 @@ class StringRows:
 
     def copy(self, stream: Any) -> StringRows:
         strings = self._held.copied(stream)
-        return StringRows(strings, self.inner.copy(stream), self.value_bytes, drops_nulls=self.drops_nulls)
+        return StringRows(strings, self.inner.copy(stream), self.value_bytes, **self._rules)
+
+    @property
+    def _rules(self) -> dict[str, Any]:
+        return {"drops_nulls": self.drops_nulls, "left_out": self.left_out}
 
     # ---- strings and numbers
     def look_up(self, keys: int, n: int) -> Buffer:

@@ -23,9 +23,10 @@ from .bounded_strings import BoundedStrings
 from .held_strings import HeldStrings
 from .string_table import NO_NUMBER, NUMBER_BYTES, ROW_BYTES, StringTable, bytes_at
 
-__all__ = ["BoundedStringValues", "StringValues"]
+__all__ = ["ABSENT", "BoundedStringValues", "StringValues"]
 
-_ABSENT = NO_NUMBER.to_bytes(NUMBER_BYTES, "little")
+ABSENT = NO_NUMBER.to_bytes(NUMBER_BYTES, "little")
+"""The value of a key that is not there, of the inner storage."""
 
 
 class StringValues:
@@ -59,10 +60,10 @@ class StringValues:
     # ---- the operations of a storage
     def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
         if not values:
-            self.inner.find(keys, n, 0, flags, _ABSENT, stream)
+            self.inner.find(keys, n, 0, flags, ABSENT, stream)
             return
         numbers = self._held.numbers(n)
-        self.inner.find(keys, n, numbers.ptr, flags, _ABSENT, stream)
+        self.inner.find(keys, n, numbers.ptr, flags, ABSENT, stream)
         self._write_rows(numbers, n, values, default)
 
     def present(self, keys: int, n: int, flags: int, stream: Any) -> None:
@@ -89,7 +90,7 @@ class StringValues:
         given = self._held.intern(batch.values, n, stream) if batch.values else None
         numbers = self._held.numbers(n)
         some = batch._replace(values=0 if given is None else given.ptr, out_values=numbers.ptr)
-        self.inner.execute(some, _ABSENT, stream)
+        self.inner.execute(some, ABSENT, stream)
         self._write_rows(numbers, n, batch.out_values, default)
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int:
