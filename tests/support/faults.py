@@ -187,6 +187,7 @@ FAMILIES = {
         Family("tickets", "stadium"),
         Family("wide-tickets", "stadium", "V24", "V40"),
         Family("tickets-in-a-file", "stadium", in_file=True),
+        Family("strings-of-strings-in-a-file", "stadium", "str", "str", in_file=True),
         Family("tickets-behind-a-bus", "stadium", behind_bus=True),
         Family("bounded", "bucketed_cuckoo", evict="lfu"),
         Family("bounded-rows", "bucketed_cuckoo", evict="lru"),
@@ -200,6 +201,7 @@ FAMILIES = {
         Family("tiers-of-rows", "tiered", "V24", "V40", write="back"),
         Family("tiers-through", "tiered", write="through"),
         Family("tiers-over-a-file", "tiered", in_file=True, write="back"),
+        Family("tiers-of-strings-over-a-file", "tiered", "str", "str", in_file=True, write="back"),
     )
 }
 SOME = (

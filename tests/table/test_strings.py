@@ -525,8 +525,8 @@ class TestRefusals:
             HashMap("str", "int64", device=device)
 
     def test_options(self, tmp_path: Path) -> None:
-        with pytest.raises(ParameterError, match="a table in a file has no keys of type str"):
-            HashMap("str", "int64", design="stadium", memory=tmp_path / "table")
+        with pytest.raises(ParameterError, match="a table in a file has no keys of type int32, nulls='key'"):
+            HashMap("int32", "int64", nulls="key", device="cpu", design="stadium", memory=tmp_path / "table")
 
     def test_verbs_of_numbers(self) -> None:
         with pytest.raises(DtypeError, match="compares single numbers"):

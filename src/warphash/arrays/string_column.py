@@ -19,6 +19,7 @@ from ..errors import DtypeError, ParameterError, ShapeError
 from .adapters.columns import ColumnLibrary, column_library, plain_library
 from .adapters.numpy import NUMPY, NumpyLibrary
 from .arrow import ArrowData, speaks_arrow
+from .batch import ShapedLibrary
 from .cast import Fits
 from .library import Allocator, ArrayView, Dtype, Library, Shape, dtype_of
 from .plain_array import gives_array, python_value
@@ -184,7 +185,10 @@ class StringColumn(Column):
         return self.view(seen, what), None if fits is None else fits.reshape(-1)
 
     def view(self, array: Any, what: str) -> ArrayView:
-        """See a batch of strings; one string is a batch of one."""
+        """See a batch of strings; one string is a batch of one. An array of values has any number of axes."""
+        if self.what == "values" and isinstance(array, np.ndarray) and array.ndim > 1:
+            seen = self.see(array.reshape(-1))
+            return seen._replace(library=ShapedLibrary(seen.library, array.shape))
         seen = self.see(array)
         if seen.dtype != ROW:
             raise DtypeError(f"{what} must be {self.name}, as the table was made, got {seen.dtype}: give strings")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..designs import auto, registry
@@ -143,6 +144,12 @@ def make_storage(
         wanted, strings = wanted._replace(key_bytes=NUMBER_BYTES), StringTable(engine, seed, wanted.capacity)
         if bound is not None and bound.evict == "lfu":
             policy = ByHash(engine, make_policy("lfu", engine, bound.max_size, HASH_BYTES, seed), strings)
+    if isinstance(options.memory, Path) and (any_length or string_values):
+        from .strings.string_log import StringLog
+
+        tables = [*([strings] if any_length else []), *([texts] if string_values else [])]
+        options = options._replace(log=StringLog(engine, tables))
+        wanted = wanted._replace(options=options)
     key_bytes, value_bytes = wanted.key_bytes, wanted.value_bytes
     rows: Any
     if multi and not design.layout.keeps_duplicates:

@@ -93,8 +93,16 @@ def table_of(header: Any, kind: str) -> dict[str, Any]:
         If the header is none of a table of class ``kind``.
     """
     _check_header(header, kind)
-    rows = [np.dtype((dtype, shape)) if shape else dtype for dtype, shape in map(row_type, header["columns"])]
+    rows = [_type_of(column) for column in header["columns"]]
     return {**header, "key": rows[0], "value": rows[1] if len(rows) > 1 else None}
+
+
+def _type_of(column: Any) -> np.dtype[Any]:
+    """The type of the rows of a column."""
+    if column in STRINGS:
+        return np.dtype("U" if column == STRINGS[0] else "S")
+    dtype, shape = row_type(column)
+    return np.dtype((dtype, shape)) if shape else dtype
 
 
 def read(path: str | os.PathLike[str], kind: str) -> TableContents:
@@ -116,14 +124,12 @@ def _parse(kind: str, header: dict[str, Any], body: memoryview) -> TableContents
     if columns[0] not in STRINGS and header.get("nulls") not in (None, "raise"):
         raise ValueError(f"nulls={shown(header['nulls'])} is for strings in a file")
     for number, column in enumerate(columns):
+        row = _type_of(column)
         if column in STRINGS and number <= (kind == "HashMap"):  # of keys, and of values of a map
-            is_text = column == STRINGS[0]
-            strings, at = strings_at(body, at, header["count"], is_text)
+            strings, at = strings_at(body, at, header["count"], column == STRINGS[0])
             arrays.append(strings)
-            rows.append(np.dtype("U" if is_text else "S"))
+            rows.append(row)
             continue
-        dtype, shape = row_type(column)
-        row = np.dtype((dtype, shape)) if shape else dtype
         if number:
             Column.of_values(row)
         else:

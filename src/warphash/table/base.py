@@ -104,7 +104,8 @@ class BaseTable(Generic[K]):
         values = None if value is None else Column.of_values(value) if self._multi else value_column(value)
         for column, what in ((keys, "keys"), (values, "values")):
             if column is not None and column.has_any_length:
-                check_string_options(what, column.name, device, memory)
+                in_file = memory if isinstance(column, NullableColumn) else None
+                check_string_options(what, column.name, device, in_file)
                 device = "cpu"
         values = values and values.own()
         engine = engine_for(device)

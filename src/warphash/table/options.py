@@ -272,8 +272,10 @@ def check_string_options(what: str, kind: str, device: str | None, memory: Any) 
     ----------
     what, kind
         ``"keys"`` or ``"values"``, and their type, in a message.
-    device, memory
+    device
         As for `HashMap`.
+    memory
+        As for `HashMap`, if the keys are of a fixed width and may be null.
 
     Raises
     ------

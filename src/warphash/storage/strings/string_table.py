@@ -20,14 +20,23 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import TableFull
+from ...errors import CorruptFile, TableFull
 from ...runtime import memory
 from ...runtime.abi import STRING_SECRETS, StringBatch, StringCounters, StringIndex
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import STRINGS
 from ..new_memory import filled
 
-__all__ = ["NO_NUMBER", "NUMBER_BYTES", "ROW_BYTES", "StringTable", "bytes_at", "elements_without_nulls", "packed"]
+__all__ = [
+    "NO_NUMBER",
+    "NUMBER_BYTES",
+    "ROW_BYTES",
+    "Mark",
+    "StringTable",
+    "bytes_at",
+    "elements_without_nulls",
+    "packed",
+]
 
 ROW_BYTES, NUMBER_BYTES = 16, 4
 """Of a ``StringRow``, an address and a length; and of a number."""
@@ -53,6 +62,21 @@ LEAST_CHUNK, MOST_CHUNK = 1 << 12, 1 << 26
 """Bytes of a chunk of the arena: each is twice the one before it. A larger piece has a chunk of its size."""
 
 
+class Mark(NamedTuple):
+    """A moment in the life of a `StringTable`.
+
+    Attributes
+    ----------
+    epoch
+        How often strings were forgotten.
+    taken
+        Numbers that were given out since.
+    """
+
+    epoch: int
+    taken: int
+
+
 class State(NamedTuple):
     """What a commit replaces.
 
@@ -72,6 +96,8 @@ class State(NamedTuple):
         ``StringCounters``: what was given out since this state is there.
     kept_nbytes
         Of the strings that the last `StringTable.keep` has kept.
+    epoch
+        How often strings were forgotten.
     """
 
     slots: Buffer
@@ -85,6 +111,7 @@ class State(NamedTuple):
     first: int
     counters: Buffer
     kept_nbytes: int = 0
+    epoch: int = 0
 
 
 class StringTable:
@@ -112,6 +139,7 @@ class StringTable:
         self._capacity = min(capacity, MOST_STRINGS)
         few = min(capacity, PIECE)
         self._state = self._empty(_bits_for(few), max(1, few))
+        self._is_restored = False  # others hold numbers, in a file that may be damaged
 
     # ---- figures
     @property
@@ -203,11 +231,22 @@ class StringTable:
         return np.concatenate([self._engine.to_host(state.free.ptr, np.uint32, free)[taken:now], fresh])
 
     def rows_of(self, numbers: int, n: int, rows: int) -> None:
-        """Write where the strings of ``n`` numbers are."""
+        """Write where the strings of ``n`` numbers are.
+
+        Raises
+        ------
+        CorruptFile
+            If the numbers are those of a damaged file, and no strings have them.
+        """
+        self._check_known(numbers, n)
         self._run("rows_of", self._state, n, numbers=numbers, rows=rows)
 
     def hashes(self, numbers: int, n: int, out: int) -> None:
         """Write the hash of each string, uint64; 0 where the number is none."""
+        if self._is_restored:
+            held = self._engine.to_host(numbers, np.uint32, n)
+            held = held[held != NO_NUMBER]
+            self._check_known(held.ctypes.data, len(held))
         index = self._index(self._state, self._seeded)
         self._program.run("hashes", index, StringBatch(n=n, numbers=numbers, hashes=out), n, None)
 
@@ -219,14 +258,76 @@ class StringTable:
         self._engine.copy(rows, state.strings.ptr, n * ROW_BYTES)
         return True
 
+    def _check_known(self, numbers: int, n: int) -> None:
+        if self._is_restored and (unknown := self.unknown(numbers, n)):
+            raise CorruptFile(
+                f"the file of the table is damaged: {unknown:,} of {n:,} slots name strings that it lacks"
+            )
+
+    @property
+    def _given(self) -> int:
+        """How many numbers were ever given out."""
+        state = self._state
+        return int(state.first + max(0, self._counters(state).taken - state.free_count))
+
     def unknown(self, numbers: int, n: int) -> int:
         """How many of ``n`` numbers no string has."""
-        state = self._state
-        given = state.first + max(0, self._counters(state).taken - state.free_count)
+        state, given = self._state, self._given
         asked = self._engine.to_host(numbers, np.uint32, n)
         is_given = asked < given
         lengths = _rows_at(state.strings.ptr, given)[asked[is_given], 1]
         return n - int(np.count_nonzero(lengths != FREE_LENGTH))
+
+    # ---- strings in a file
+    @property
+    def mark(self) -> Mark:
+        """Now, for `numbers_since`."""
+        return Mark(self._state.epoch, int(self._counters(self._state).taken))
+
+    def numbers_since(self, mark: Mark | None) -> npt.NDArray[np.uint32]:
+        """The numbers that were given out since a moment, of the present epoch; all with None."""
+        if mark is not None:
+            return self._given_since(mark.taken)
+        lengths = _rows_at(self._state.strings.ptr, self._given)[:, 1]
+        return np.flatnonzero(lengths != FREE_LENGTH).astype(np.uint32)
+
+    def restore(
+        self, numbers: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]
+    ) -> None:
+        """Have strings with these numbers alone.
+
+        Parameters
+        ----------
+        numbers
+            Where one repeats, its string repeats.
+        lengths
+            Of each string; -1 of a null.
+        data
+            The strings, one behind the other.
+
+        Raises
+        ------
+        CorruptFile
+            If these are no strings with numbers.
+        """
+        stored, n = np.maximum(lengths, 0), len(numbers)
+        if n and (lengths.min() < -1 or int(numbers.max()) >= MOST_STRINGS or int(stored.sum()) != len(data)):
+            raise CorruptFile("the file of the table is damaged: its strings have no possible lengths or numbers")
+        engine = self._engine
+        chunk = engine.allocate(max(1, len(data)))
+        engine.copy(chunk.ptr, data.ctypes.data, len(data))
+        live, first = np.unique(numbers, return_index=True)
+        rows = np.empty((n, 2), np.uint64)
+        rows[:, 0] = np.cumsum(stored) - stored
+        rows[:, 0] += np.uint64(chunk.ptr)
+        rows[:, 1] = lengths.view(np.uint64)
+        state = self._state_of(live, rows[first], chunk, len(data), 0)
+        hashes = np.empty(len(live), np.uint64)
+        batch = StringBatch(n=len(live), numbers=live.ctypes.data, hashes=hashes.ctypes.data)
+        self._program.run("hashes", self._index(state, self._secrets), batch, len(live), None)
+        slots = (hashes & np.uint64(self._hash_mask)) >> np.uint64(32) << np.uint64(32) | (live + np.uint64(1))
+        self._run("move_slots", state, len(live), slots=slots.ctypes.data)
+        self._state, self._is_restored = state, True
 
     # ---- strings that nobody needs
     def keep(self, numbers: int, n: int) -> None:
@@ -248,7 +349,8 @@ class StringTable:
 
     def clear(self) -> None:
         """Forget all strings; keep as much memory for the index and the rows."""
-        self._state = self._empty(self._state.bits, self._state.room)
+        state = self._state
+        self._state = self._empty(state.bits, state.room)._replace(epoch=state.epoch + 1)
 
     # ---- memory
     def _empty(self, bits: int, room: int) -> State:
@@ -272,7 +374,7 @@ class StringTable:
         if used + strings > MOST_STRINGS:
             raise TableFull(f"a table has at most {MOST_STRINGS:,} strings, got {strings:,} more than {used:,}")
         counters = self._counters(state)
-        numbers = state.first + max(0, counters.taken - state.free_count)  # that were ever given out
+        numbers = self._given
         if numbers + strings > state.room:
             room = max(numbers + strings, min(2 * state.room, MOST_STRINGS), self._capacity)
             rows = engine.allocate(ROW_BYTES * room)
@@ -304,13 +406,31 @@ class StringTable:
         chunk = engine.allocate(max(1, int(offsets[-1])))
         if n:
             _copy(engine, rows, offsets, chunk.ptr)
-        ever = state.first + max(0, self._counters(state).taken - state.free_count)
+        rows[:, 0] = offsets[:-1]
+        rows[:, 0] += np.uint64(chunk.ptr)
+        kept = self._state_of(live, rows, chunk, int(offsets[-1]), self._given)
+        self._run("move_slots", kept, 1 << state.bits, slots=state.slots.ptr)
+        return kept._replace(epoch=state.epoch + 1)
+
+    def _state_of(
+        self, live: npt.NDArray[np.uint32], rows: npt.NDArray[np.uint64], chunk: Buffer, nbytes: int, ever: int
+    ) -> State:
+        """A state with some strings, and with nothing in its index.
+
+        Parameters
+        ----------
+        live, rows
+            The numbers, which rise, and the rows of their strings.
+        chunk, nbytes
+            The bytes of the strings.
+        ever
+            Numbers that were ever given out, for which there is room at least.
+        """
+        engine, n = self._engine, len(live)
         room = max(1, int(live[-1]) + 1 if n else 0)
         strings = engine.allocate(ROW_BYTES * max(room, ever))
         held = _rows_at(strings.ptr, max(room, ever))
         held[:] = 0, FREE_LENGTH
-        rows[:, 0] = offsets[:-1]
-        rows[:, 0] += np.uint64(chunk.ptr)
         held[live] = rows
         is_free = np.ones(room, np.bool_)
         is_free[live] = False
@@ -322,15 +442,14 @@ class StringTable:
             strings=strings,
             room=max(room, ever),
             chunks=(chunk,),
-            chunk_bytes=int(offsets[-1]),
+            chunk_bytes=nbytes,
             free=engine.from_host(free) if len(free) else None,
             free_count=len(free),
             first=room if n else 0,
             counters=filled(engine, ctypes.sizeof(StringCounters)),
-            kept_nbytes=int(offsets[-1]),
+            kept_nbytes=nbytes,
         )
-        StringCounters.from_address(kept.counters.ptr).bytes = kept.chunk_bytes
-        self._run("move_slots", kept, 1 << state.bits, slots=state.slots.ptr)
+        StringCounters.from_address(kept.counters.ptr).bytes = nbytes
         return kept
 
     # ---- kernels

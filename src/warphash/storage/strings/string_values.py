@@ -129,9 +129,12 @@ class StringValues:
         if not absent.any():
             self.strings.rows_of(numbers.ptr, n, rows)
             return
-        held[absent] = 0  # of which there is a row in any case
-        self.strings.rows_of(numbers.ptr, n, rows)
-        bytes_at(rows, n, ROW_BYTES)[absent] = np.frombuffer(default, np.uint8)
+        present = held[~absent]
+        found = np.empty((len(present), ROW_BYTES), np.uint8)
+        self.strings.rows_of(present.ctypes.data, len(present), found.ctypes.data)
+        written = bytes_at(rows, n, ROW_BYTES)
+        written[absent] = np.frombuffer(default, np.uint8)
+        written[~absent] = found
 
 
 class BoundedStringValues(StringValues):
