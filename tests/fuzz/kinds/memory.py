@@ -36,7 +36,7 @@ def run(example: Example) -> None:
 def _subject(example: Example, home: Path) -> Subject:
     key = example.choose(KEY_TYPES)
     options: dict[str, Any] = {}
-    if example.design == "stadium" and example.happens(0.5) and key.spec not in ("str", "bytes") and not key.options:
+    if example.design == "stadium" and example.happens(0.5) and (key.spec in ("str", "bytes") or not key.options):
         options["memory"] = home / "t.tab"
     value = None if example.happens(0.2) else example.choose(VALUE_TYPES)
     return Subject(example, key, value, **options)
