@@ -316,12 +316,14 @@ class StringTable:
         engine = self._engine
         chunk = engine.allocate(max(1, len(data)))
         engine.copy(chunk.ptr, data.ctypes.data, len(data))
-        live, first = np.unique(numbers, return_index=True)
+        element = np.full(int(numbers.max(initial=0)) + 1, -1)
+        element[numbers] = np.arange(n)
+        live = np.flatnonzero(element >= 0).astype(np.uint32)
         rows = np.empty((n, 2), np.uint64)
         rows[:, 0] = np.cumsum(stored) - stored
         rows[:, 0] += np.uint64(chunk.ptr)
         rows[:, 1] = lengths.view(np.uint64)
-        state = self._state_of(live, rows[first], chunk, len(data), 0)
+        state = self._state_of(live, rows[element[live]], chunk, len(data), 0)
         hashes = np.empty(len(live), np.uint64)
         batch = StringBatch(n=len(live), numbers=live.ctypes.data, hashes=hashes.ctypes.data)
         self._program.run("hashes", self._index(state, self._secrets), batch, len(live), None)
@@ -398,7 +400,10 @@ class StringTable:
     def _kept(self, numbers: int, n: int) -> State:
         """A state with the strings of ``n`` numbers alone, in memory of its own."""
         state, engine = self._state, self._engine
-        live = np.unique(engine.to_host(numbers, np.uint32, n))
+        self._check_known(numbers, n)
+        is_live = np.zeros(self._given, np.bool_)
+        is_live[engine.to_host(numbers, np.uint32, n)] = True
+        live = np.flatnonzero(is_live).astype(np.uint32)
         n = len(live)
         rows = np.empty((n, 2), np.uint64)
         self.rows_of(live.ctypes.data, n, rows.ctypes.data)
