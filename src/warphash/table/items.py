@@ -24,7 +24,7 @@ class PairTable(BaseTable[K], Generic[K, V]):
 
     @property
     def value_dtype(self) -> np.dtype[Any]:
-        """Type of a value; of a row of values, with its shape."""
+        """Type of a value; of a row of values, with its shape. Of strings of any length, ``dtype("str")``."""
         return self._values.numpy
 
     @property

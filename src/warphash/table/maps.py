@@ -32,7 +32,7 @@ _COMBINING = {"add": Op.ADD, "min": Op.MIN, "max": Op.MAX, "or": Op.OR, "and": O
 
 
 class HashMap(PairTable[K, V]):
-    """A hash map of keys and fixed-width values on one device.
+    """A hash map of keys and values on one device.
 
     Verbs take arrays of any shape, lists and single values. Keys of another type than the table's are compared by their
     values: what the key type cannot represent is not there. An update of another type is taken if every value fits, and
@@ -46,8 +46,8 @@ class HashMap(PairTable[K, V]):
     key, value
         Anything that ``numpy.dtype`` takes: integers, datetimes, ``S`` and ``V`` bytes, structured types, and
         ``("int32", (3,))`` for rows of numbers. Keys of up to 128 bytes, and not floating-point; values of any width.
-        Keys of type ``"str"`` or ``"bytes"`` are strings of any length, on the CPU: from lists, NumPy, pandas, Polars
-        and any library that speaks Arrow.
+        Keys and values of type ``"str"`` or ``"bytes"`` are strings of any length, on the CPU: from lists, NumPy,
+        pandas, Polars and any library that speaks Arrow.
     capacity
         Keys that the table holds at ``load_factor`` before it grows, 1024 by default; it has
         ``ceil(capacity / load_factor)`` slots.
@@ -274,8 +274,8 @@ class HashMap(PairTable[K, V]):
         Raises
         ------
         UnsupportedVerb
-            If the values have no such operation: bytes, or bits of a float; or if they are rows of numbers of less than
-            4 bytes.
+            If the values have no such operation: strings, bytes, or bits of a float; or if they are rows of numbers of
+            less than 4 bytes.
         """
         self._need("upsert")
         if op in ("first", "last"):
@@ -417,7 +417,7 @@ class HashMap(PairTable[K, V]):
         keys
             Array of length n.
         default
-            The value of a key that is not there.
+            The value of a key that is not there; by default zeros, or a string of no characters.
         order
             ``"any"`` lets the table choose the order of the answers: ``(keys[n], values[n], found[n])``, where ``keys``
             are the given ones in that order. A large batch is then answered in the order in which its keys lie in the
@@ -604,7 +604,7 @@ class HashMap(PairTable[K, V]):
         Raises
         ------
         UnsupportedVerb
-            If keys are strings of any length, or may be null.
+            If keys or values are strings of any length, or keys may be null.
         DtypeError
             If the library has no such type.
         DeviceError, ParameterError
