@@ -102,7 +102,8 @@ def update(parts: Parts, other: Parts) -> None:
     types = front.key.numpy, front.value.numpy
     if other.facts.is_multi or theirs.value is None or (theirs.key.numpy, theirs.value.numpy) != types:
         shown = other.guarded.settled(other.figures.repr_locked)
-        raise DtypeError(f"update takes a HashMap of {types[0]} and {types[1]}, got {shown}: convert its to_arrays()")
+        names = f"{front.key.name} and {front.value.name}"
+        raise DtypeError(f"update takes a HashMap of {names}, got {shown}: convert its to_arrays()")
     if other is parts:
         return
     if not front.has_order_of(theirs):
