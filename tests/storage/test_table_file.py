@@ -1031,16 +1031,17 @@ class Refusal:
 ROOM = [errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG]
 
 
+@pytest.mark.parametrize("kind", ["u8", "str"])
 @pytest.mark.parametrize("verb", ["make", "open", "assign", "grow", "flush", "flush a larger one"])
-def test_no_room_at_any_call_of_the_system(tmp_path: Path, verb: str) -> None:
-    keys = np.arange(200, dtype=np.uint64)
-    held: Oracle = {int(key): int(key) for key in keys[:100]}
+def test_no_room_at_any_call_of_the_system(tmp_path: Path, verb: str, kind: str) -> None:
+    keys = rows(range(100), kind)
+    held: Oracle = dict(zip(range(100), range(100), strict=True))
 
     def prepared(path: Path) -> Any:
         if verb == "make":
             return None
-        table = HashMap("u8", "u8", design="stadium", memory=path, device="cpu", capacity=100)
-        table.insert(keys[:100], keys[:100])
+        table = HashMap(kind, kind, design="stadium", memory=path, device="cpu", capacity=100)
+        table.insert(keys, keys)
         if verb == "open":
             return table.close()
         if verb == "flush a larger one":
@@ -1051,11 +1052,11 @@ def test_no_room_at_any_call_of_the_system(tmp_path: Path, verb: str) -> None:
 
     def act(path: Path, table: Any) -> Any:
         if verb == "make":
-            return HashMap("u8", "u8", design="stadium", memory=path, device="cpu", capacity=100)
+            return HashMap(kind, kind, design="stadium", memory=path, device="cpu", capacity=100)
         if verb == "open":
             return HashMap.open(path, device="cpu")
         if verb == "assign":
-            return table.assign(keys[:100], keys[:100])
+            return table.assign(keys, keys)
         return table.reserve(3000) if verb == "grow" else table.flush()
 
     for number in ROOM if verb == "grow" else ROOM[:2]:

@@ -128,7 +128,11 @@ class FileMemory:
     def __init__(self, path: Path, opens: bool = False, log: FileLog | None = None) -> None:
         self._path, self._opened, self._log = path, TableFile.open(path) if opens else None, log
         if self._opened and log is not None:
-            log.load(self._opened.log(), self._opened.identity)
+            try:
+                log.load(self._opened.log(), self._opened.identity)
+            except BaseException:
+                self._opened.close()
+                raise
         self.locked = (self._opened,) if self._opened else ()
 
     @property

@@ -374,7 +374,7 @@ class TableFile:
             try:
                 file._roll_back()
             except BaseException as error:
-                file._close()  # the traceback keeps the file, and the mend may be to open it again
+                file.close()
                 raise error
         except PathError:
             raise
@@ -382,6 +382,10 @@ class TableFile:
             mend = "give the path of a table's file that may be written"
             raise refused_by_system(error, f"opening {path} to read and to write", mend) from None
         return file
+
+    def close(self) -> None:
+        """Close a file that cannot be used: the traceback keeps it, and the mend may be to open it again."""
+        self._close()
 
     @property
     def is_inherited(self) -> bool:
