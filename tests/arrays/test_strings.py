@@ -243,3 +243,24 @@ def test_a_stream_is_let_go() -> None:
     del rows
     gc.collect()
     assert pa.total_allocated_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["", "a", "bc" * 9, "\x7f"],
+        ["", ""],
+        [],
+        ["a\0", "b"],
+        ["\0"],
+        ["é", "a"],
+        ["a"] * 50 + ["x" * 1000],
+        [f"{number}" * (number % 4) for number in range(300)],
+    ],
+)
+def test_strings_of_numpy(texts: list[str]) -> None:
+    """Short strings of ASCII go another way than the others."""
+    encoded = [text.encode() for text in texts]
+    offsets = np.concatenate([[0], np.cumsum([*map(len, encoded)], dtype=np.int64)]).astype(np.int64)
+    made = np.asarray(StringArray(offsets, np.frombuffer(b"".join(encoded), np.uint8), True))
+    assert made.tolist() == texts and made.shape == (len(texts),)

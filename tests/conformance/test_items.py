@@ -18,7 +18,11 @@ NOT_HASHABLE = ("rows", "V12")
 
 
 def named(pairs: Iterable[tuple[Any, Any]]) -> Counter[tuple[bytes, bytes]]:
-    return Counter((np.asarray(key).tobytes(), np.asarray(value).tobytes()) for key, value in pairs)
+    return Counter((np.asarray(key).tobytes(), _named_value(value)) for key, value in pairs)
+
+
+def _named_value(value: Any) -> bytes:
+    return value.encode() if isinstance(value, str) else np.asarray(value).tobytes()
 
 
 def check_pairs(table: Any, keys: Array, values: Array) -> None:

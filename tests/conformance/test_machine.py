@@ -13,6 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import warphash
 from support.cases import ONE_OF_EACH_FAMILY, VARIANTS, design_names
 from support.model import Model
+from support.types import ANY_LENGTH, as_bytes
+from warphash.storage.strings import held_strings
 
 # A few keys that meet often, and the patterns that slots use themselves.
 KEYS = st.one_of(st.integers(0, 60), st.integers(2**32 - 5, 2**32 - 1))
@@ -25,17 +27,18 @@ class TableMachine(RuleBasedStateMachine):
 
     design: str
     parameters: dict[str, Any]
+    value: str
 
     @initialize(capacity=st.integers(1, 40), seed=st.integers(0, 2**31))
     def make(self, capacity: int, seed: int) -> None:
         options = {"design": self.design, "device": "cpu", "seed": seed, **self.parameters}
-        self.table = warphash.HashMap(np.uint32, np.uint32, capacity=capacity, **options)
+        self.table = warphash.HashMap(np.uint32, self.value, capacity=capacity, **options)
         self.model = Model()
 
-    @staticmethod
-    def arrays(keys: list[int], first_value: int) -> tuple[Any, Any]:
-        values = (first_value + np.arange(len(keys), dtype=np.uint64)).astype(np.uint32)
-        return np.array(keys, np.uint32), values
+    def arrays(self, keys: list[int], first_value: int) -> tuple[Any, Any]:
+        numbers = (first_value + np.arange(len(keys), dtype=np.uint64)).astype(np.uint32)
+        texts = [f"{'x' * (number % 50)}{number % 300}" for number in numbers.tolist()]
+        return np.array(keys, np.uint32), np.array(texts, ANY_LENGTH) if self.value == "str" else numbers
 
     @rule(keys=BATCHES, value=VALUES)
     def insert(self, keys: list[int], value: int) -> None:
@@ -50,6 +53,7 @@ class TableMachine(RuleBasedStateMachine):
     @rule(keys=BATCHES, value=VALUES, op=st.sampled_from(["add", "min", "max", "or", "and", "xor"]))
     def upsert(self, keys: list[int], value: int, op: str) -> None:
         batch, values = self.arrays(keys, value)
+        op = op if self.value == "uint32" else "first" if op == "add" else "last"
         self.model.upserted(batch, values, op, self.table.upsert(batch, values, op), self.table)
 
     @rule(keys=BATCHES, value=VALUES)
@@ -57,7 +61,7 @@ class TableMachine(RuleBasedStateMachine):
         batch, values = self.arrays(keys, value)
         held, inserted = self.table.find_or_insert(batch, values)
         self.model.inserted(batch, values, inserted)
-        assert [value.tobytes() for value in held] == [self.model.pairs[key.tobytes()] for key in batch]
+        assert as_bytes(held) == [self.model.pairs[key.tobytes()] for key in batch]
 
     @rule(keys=BATCHES)
     def erase(self, keys: list[int]) -> None:
@@ -105,9 +109,13 @@ SMALL = [
 """The default of one design of each family for every day."""
 
 
+@pytest.mark.parametrize("value", ["uint32", "str"])
 @pytest.mark.parametrize(("design", "parameters"), SMALL)
-def test_any_order_of_verbs(design: str, parameters: dict[str, Any]) -> None:
-    machine: Any = type(f"{design}Machine", (TableMachine,), {"design": design, "parameters": parameters})
+def test_any_order_of_verbs(
+    design: str, parameters: dict[str, Any], value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_strings, "FEWEST_TO_COLLECT", 30)
+    machine: Any = type("Machine", (TableMachine,), {"design": design, "parameters": parameters, "value": value})
     case = machine.TestCase
     case.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
     case("runTest").runTest()

@@ -6,6 +6,7 @@ A lookup is right if it answers as the model does. An update is right if the mod
 
 from __future__ import annotations
 
+import importlib
 import pickle
 import tempfile
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fuzz.containers import NUMPY, VIEWS, as_numpy, contained, must_be_taken, odd_scalars
+from fuzz.containers import NUMPY, VIEWS, as_numpy, contained, installed, must_be_taken, odd_scalars
 from fuzz.example import Broken, Example, require
 from fuzz.key_types import Batch, KeyType, plain_of
 from fuzz.oracle import PairModel, Plain
@@ -24,13 +25,17 @@ from warphash.designs import registry
 
 __all__ = ["VALUE_TYPES", "Given", "Subject", "rows_of"]
 
+STR: np.dtype[Any] = np.dtype("str")
+"""Strings of any length."""
+
 VALUE_TYPES: list[Any] = [
     *(np.dtype(name) for name in ("u4", "i8", "f4", "f8", "u1", "i2", "S7", "V48", "m8[s]")),
     np.dtype(("f4", (5,))),
     np.dtype([("a", "i4"), ("b", "S3")]),
+    STR,
 ]
 OPS = {"i": ["add", "min", "max", "or", "and", "xor", "first", "last"], "f": ["min", "max", "first", "last"]}
-OPS["u"] = OPS["i"]
+OPS |= {"u": OPS["i"], "U": ["first", "last"]}
 
 
 class Given(NamedTuple):
@@ -58,6 +63,9 @@ class Given(NamedTuple):
 
 def rows_of(values: Any, dtype: np.dtype[Any]) -> list[bytes]:
     """The bytes of each row of an array of values."""
+    if dtype == STR:
+        to_list = next(name for name in ("to_pylist", "to_list", "tolist") if hasattr(values, name))
+        return [text.encode() for text in np.array(getattr(values, to_list)(), object).reshape(-1)]
     array = np.asarray(as_numpy(values))
     if array.dtype != dtype.base:
         array = array.astype(dtype.base)
@@ -126,6 +134,8 @@ class Subject:
         assert self.value is not None
         base, shape = self.value.subdtype or (self.value, ())
         example = self.example
+        if base == STR:
+            return self._texts(n)
         if base.kind == "f":
             array = example.rng.integers(-9, 99, (n, *shape)).astype(base)
         elif base.kind in "iu":
@@ -140,6 +150,22 @@ class Subject:
             array = np.ascontiguousarray(raw).reshape(-1).view(base)
         rows = rows_of(array, self.value)
         given, _ = contained(example, array, VIEWS) if base.kind in "iuf" and n else (array, "")
+        return given, rows
+
+    def _texts(self, n: int) -> tuple[Any, list[bytes]]:
+        """Random strings in a container, and their bytes."""
+        example = self.example
+        letters = list("ab\0é漢 Z")
+        texts = ["".join(example.rng.choice(letters, example.choose([0, 1, 3, 30]))) for _ in range(n)]
+        rows = [text.encode() for text in texts]
+        given: Any = texts
+        match example.choose(["list", "objects", "array", "pyarrow"]):
+            case "objects":
+                given = np.array(texts, object)
+            case "array" if hasattr(np.dtypes, "StringDType"):
+                given = np.array(texts, np.dtypes.StringDType())
+            case "pyarrow" if installed("pyarrow"):
+                given = importlib.import_module("pyarrow").array(texts, "string")
         return given, rows
 
     # ---- calls
@@ -245,7 +271,8 @@ class Subject:
             held = self.table.get(key)
             require((held is not None) == (plain in self.model.pairs), "get: wrong presence", repr(key))
             if held is not None:
-                self.model.found([plain], rows_of(np.asarray(held, self.value.base), self.value), [True], b"")
+                row = [held.encode()] if self.value == STR else rows_of(np.asarray(held, self.value.base), self.value)
+                self.model.found([plain], row, [True], b"")
 
     # ---- updates
     def insert(self) -> None:
@@ -378,7 +405,7 @@ class Subject:
 
     def plan(self) -> None:
         """A plan for arrays of the table's own type."""
-        if self._has_any_length or self.rule:
+        if self._has_any_length or self.rule or self.value == STR:
             return
         plains = [self.example.choose(self.pool) for _ in range(self.example.between(0, 30))]
         keys = self.key.array(plains)

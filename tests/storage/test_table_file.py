@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import errno
 import fcntl
+import itertools
 import mmap
 import multiprocessing
 import os
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from support.cases import only
 from support.engines import ENGINES, missing, one_of_each
 from support.inside import storage_of
 from warphash import (
@@ -38,6 +40,7 @@ from warphash import (
     WarphashError,
 )
 from warphash.runtime.devices import engine_for
+from warphash.storage.strings import held_strings
 from warphash.storage.tickets import table_file
 from warphash.storage.tickets.table_file import Sizes, TableFile
 
@@ -46,15 +49,21 @@ Array = np.ndarray
 Oracle = dict[int, int]
 
 TYPES = [("u4", "u4"), ("u8", "u8"), ("V24", "V40")]
+STRING_TYPES = [("str", "str"), ("bytes", "u8"), ("u8", "str")]
 
 
-def rows(numbers: Any, dtype: str) -> Array:
+def rows(numbers: Any, dtype: str) -> Any:
+    if dtype in ("str", "bytes"):
+        texts = [f"{number} {'x' * (number % 40)}" for number in map(int, numbers)]
+        return texts if dtype == "str" else [text.encode() + b"\xff\0" for text in texts]
     words = np.asarray(numbers, np.uint64)
     width = np.dtype(dtype).itemsize
     return words.astype(dtype) if width <= 8 else np.repeat(words, width // 8).view(dtype)
 
 
 def numbers(array: Array) -> list[int]:
+    if array.dtype.kind in "OT":
+        return [int(text.split()[0]) for text in array.tolist()]
     if array.dtype.itemsize <= 8:
         return [int(number) for number in array]
     words = np.ascontiguousarray(array).view(np.uint64).reshape(len(array), array.dtype.itemsize // 8)
@@ -85,8 +94,8 @@ def change(table: Any, oracle: Oracle, step: int, rng: np.random.Generator, type
         table.assign(rows(ids, key), rows(new, value))
         oracle |= {int(i): int(v) for i, v in zip(ids, new, strict=True)}
     elif verb == 3:
-        table.upsert(rows(ids, key), rows(new, value), "add" if len(value) < 3 else "last")
-        held = {int(i): oracle.get(int(i), 0) if len(value) < 3 else 0 for i in ids}
+        table.upsert(rows(ids, key), rows(new, value), "add" if value.startswith("u") else "last")
+        held = {int(i): oracle.get(int(i), 0) if value.startswith("u") else 0 for i in ids}
         oracle |= {int(i): held[int(i)] + int(v) for i, v in zip(ids, new, strict=True)}
     elif verb <= 5:
         table.erase(rows(ids, key))
@@ -109,11 +118,13 @@ def change(table: Any, oracle: Oracle, step: int, rng: np.random.Generator, type
 
 
 @pytest.mark.parametrize("device", one_of_each(*ENGINES))
-@pytest.mark.parametrize("types", TYPES, ids="-".join)
+@pytest.mark.parametrize("types", [*TYPES, *STRING_TYPES], ids="-".join)
 @pytest.mark.parametrize("on_full", ["grow", "raise"])
+@only(lambda device, types: device == "cpu" or types in TYPES)
 def test_a_file_holds_what_the_last_flush_confirmed(
-    tmp_path: Path, device: str, types: tuple[str, str], on_full: str
+    tmp_path: Path, device: str, types: tuple[str, str], on_full: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(held_strings, "FEWEST_TO_COLLECT", 100)
     rng = np.random.default_rng(7)
     path = tmp_path / "table"
     capacity = 40 if on_full == "grow" else 520
@@ -144,8 +155,8 @@ def test_an_engine_with_memory_of_its_own_writes_the_file_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine_for("cpu"), "shares_host_memory", False)
-    for on_full in ("grow", "raise"):
-        test_a_file_holds_what_the_last_flush_confirmed(tmp_path, "cpu", ("u4", "u4"), on_full)
+    for types, on_full in itertools.product([("u4", "u4"), ("str", "str")], ["grow", "raise"]):
+        test_a_file_holds_what_the_last_flush_confirmed(tmp_path, "cpu", types, on_full, monkeypatch)
         (tmp_path / "table").unlink()
 
 
@@ -156,11 +167,13 @@ import numpy as np
 from warphash import HashMap
 sys.path.insert(0, {tests!r})
 from storage.test_table_file import change
+from warphash.storage.strings import held_strings
+held_strings.FEWEST_TO_COLLECT = 100
 path, seed = Path({path!r}), {seed}
 table = HashMap.open(path, device="cpu")
 rng, oracle = np.random.default_rng(seed), {{}}
 for step in range(1, 100_000):
-    change(table, oracle, step, rng, ("u8", "V40"))
+    change(table, oracle, step, rng, {types!r})
     if step % 3 == 0:
         table.flush()
         print(step, flush=True)
@@ -168,10 +181,11 @@ for step in range(1, 100_000):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 15))])
-def test_a_killed_process_loses_nothing_that_was_confirmed(tmp_path: Path, seed: int) -> None:
-    path, types = tmp_path / "table", ("u8", "V40")
+@pytest.mark.parametrize("types", [("u8", "V40"), ("str", "str")], ids="-".join)
+def test_a_killed_process_loses_nothing_that_was_confirmed(tmp_path: Path, seed: int, types: tuple[str, str]) -> None:
+    path = tmp_path / "table"
     HashMap(*types, design="stadium", memory=path, device="cpu", capacity=30).close()
-    code = KILLED.format(tests=str(Path(__file__).parents[1]), path=str(path), seed=seed)
+    code = KILLED.format(tests=str(Path(__file__).parents[1]), path=str(path), seed=seed, types=types)
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     said = [child.stdout.readline()]
@@ -200,10 +214,11 @@ def test_a_killed_process_loses_nothing_that_was_confirmed(tmp_path: Path, seed:
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["table"]
 
 
+@pytest.mark.parametrize("kind", ["u8", "str"])
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 17])
-def test_a_process_that_is_stopped_at_any_call_of_the_system(tmp_path: Path, step: int) -> None:
+def test_a_process_that_is_stopped_at_any_call_of_the_system(tmp_path: Path, step: int, kind: str) -> None:
     tests = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, "-m", "support.stopped_files", str(tmp_path), str(step)]
+    command = [sys.executable, "-m", "support.stopped_files", str(tmp_path), str(step), kind]
     said = subprocess.run(command, capture_output=True, text=True, env=os.environ | tests, timeout=500)
     assert said.returncode == 0, said.stdout + said.stderr
     assert int(said.stdout.split()[-1]) > 200 // step
@@ -1016,16 +1031,17 @@ class Refusal:
 ROOM = [errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG]
 
 
+@pytest.mark.parametrize("kind", ["u8", "str"])
 @pytest.mark.parametrize("verb", ["make", "open", "assign", "grow", "flush", "flush a larger one"])
-def test_no_room_at_any_call_of_the_system(tmp_path: Path, verb: str) -> None:
-    keys = np.arange(200, dtype=np.uint64)
-    held: Oracle = {int(key): int(key) for key in keys[:100]}
+def test_no_room_at_any_call_of_the_system(tmp_path: Path, verb: str, kind: str) -> None:
+    keys = rows(range(100), kind)
+    held: Oracle = dict(zip(range(100), range(100), strict=True))
 
     def prepared(path: Path) -> Any:
         if verb == "make":
             return None
-        table = HashMap("u8", "u8", design="stadium", memory=path, device="cpu", capacity=100)
-        table.insert(keys[:100], keys[:100])
+        table = HashMap(kind, kind, design="stadium", memory=path, device="cpu", capacity=100)
+        table.insert(keys, keys)
         if verb == "open":
             return table.close()
         if verb == "flush a larger one":
@@ -1036,11 +1052,11 @@ def test_no_room_at_any_call_of_the_system(tmp_path: Path, verb: str) -> None:
 
     def act(path: Path, table: Any) -> Any:
         if verb == "make":
-            return HashMap("u8", "u8", design="stadium", memory=path, device="cpu", capacity=100)
+            return HashMap(kind, kind, design="stadium", memory=path, device="cpu", capacity=100)
         if verb == "open":
             return HashMap.open(path, device="cpu")
         if verb == "assign":
-            return table.assign(keys[:100], keys[:100])
+            return table.assign(keys, keys)
         return table.reserve(3000) if verb == "grow" else table.flush()
 
     for number in ROOM if verb == "grow" else ROOM[:2]:

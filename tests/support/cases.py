@@ -96,6 +96,8 @@ MIXED = [
     ("rows", "rows"),
     ("u4", "rows"),
 ]
+STRING_VALUES = [("u4", "str"), ("rows", "str")]
+"""Types with values of any length, which live on the CPU."""
 MIXED_TYPES = [*IN_SLOT, ("i4", "f4"), ("u4", "i8"), ("u8", "i4"), ("i2", "none"), ("S5", "u4")]
 """Types of mixed batches. Their keys and values must fit in the slot, and may differ in width."""
 WIDE_MIXED_TYPES = [
@@ -109,7 +111,7 @@ DAILY = {
     "emulated": {("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("rows", "rows")},
     "cpu": {
         *(("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("u8", "none")),
-        *(("u1", "u1"), ("S5", "u4"), ("V12", "none"), ("u4", "rows"), ("rows", "rows")),
+        *(("u1", "u1"), ("S5", "u4"), ("V12", "none"), ("u4", "rows"), ("rows", "rows"), ("u4", "str")),
     },
 }
 """Types that run every day, one of each kind: words of 4 and 8 bytes, keys narrower than a word, rows, and sets."""
@@ -291,7 +293,7 @@ def cases(engine: str) -> list[Case]:
         for number, parameters in enumerate(VARIANTS.get(design, [{}])):
             types = EMULATED_TYPES if few else IN_SLOT
             if number == 0:
-                types = types + (EMULATED_MIXED if few else MIXED)
+                types = types + (EMULATED_MIXED if few else MIXED) + (STRING_VALUES if engine == "cpu" else [])
             elif few:
                 types = types[:1]
             crossed += [Case(engine, design, key, value, parameters, number) for key, value in types]

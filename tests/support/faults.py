@@ -97,7 +97,7 @@ class Family:
 
     def runs_on(self, device: str) -> bool:
         """Whether such a table can be on a device."""
-        return device == "cpu" or not self.key.startswith("str")
+        return device == "cpu" or not (self.key.startswith("str") or self.value == "str")
 
     @property
     def key_type(self) -> Any:
@@ -195,26 +195,35 @@ FAMILIES = {
         Family("columns-of-fixed-widths", "bucketed_cuckoo", "u8,u8"),
         Family("strings-in-lists", "slab", "str", multi=True),
         Family("strings-in-groups", "bucketed_cuckoo", "str", multi=True),
+        Family("string-values", "bucketed_cuckoo", value="str"),
+        Family("string-values-of-rows", "slab", "V24", "str"),
+        Family("string-values-of-tickets", "stadium", value="str"),
+        Family("strings-of-strings", "bucketed_cuckoo", "str", "str"),
         Family("wide-groups", "bucketed_cuckoo", "V24", "V40", multi=True),
         Family("rows-in-ranges", "two_level_cuckoo", "V24", "V40"),
         Family("tickets", "stadium"),
         Family("wide-tickets", "stadium", "V24", "V40"),
         Family("tickets-in-a-file", "stadium", in_file=True),
+        Family("strings-of-strings-in-a-file", "stadium", "str", "str", in_file=True),
         Family("tickets-behind-a-bus", "stadium", behind_bus=True),
         Family("bounded", "bucketed_cuckoo", evict="lfu"),
         Family("bounded-rows", "bucketed_cuckoo", evict="lru"),
         Family("bounded-rows-in-subtables", "dynamic_cuckoo", evict="fifo"),
         Family("bounded-rows-of-tickets", "stadium", "V24", "V40", evict="lru"),
         Family("bounded-strings", "bucketed_cuckoo", "str", evict="lru"),
+        Family("bounded-string-values", "bucketed_cuckoo", value="str", evict="lru"),
+        Family("bounded-strings-of-strings", "stadium", "str", "str", evict="lfu"),
         Family("tiers", "tiered", write="back"),
+        Family("tiers-of-string-values", "tiered", value="str", write="back"),
         Family("tiers-of-rows", "tiered", "V24", "V40", write="back"),
         Family("tiers-through", "tiered", write="through"),
         Family("tiers-over-a-file", "tiered", in_file=True, write="back"),
+        Family("tiers-of-strings-over-a-file", "tiered", "str", "str", in_file=True, write="back"),
     )
 }
 SOME = (
     *("buckets", "rows", "lists", "lists-of-pairs", "subtables", "tickets", "two-level", "quotients"),
-    *("groups-of-pairs", "bounded-rows", "tiers", "strings"),
+    *("groups-of-pairs", "bounded-rows", "tiers", "strings", "string-values"),
 )
 """The families that run every day. The other families keep wider rows in the same storage."""
 
@@ -586,7 +595,7 @@ def _has(family: Family, verb: Verb) -> bool:
     kind = "multi" if family.multi else "map"
     if verb.name == "execute" and family.key != "u8" and not registry.get(family.design).layout.in_place:
         return False  # keys must lie in the slots
-    if verb.name == "plan" and (family.key == "str" or "," in family.key):
+    if verb.name == "plan" and ("str" in (family.key, family.value) or "," in family.key):
         return False
     if verb.name == "number" and (not family.sums or family.evict):  # values are integers, and no key leaves
         return False

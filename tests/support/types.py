@@ -13,6 +13,9 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
+ANY_LENGTH: Any = np.dtypes.StringDType() if hasattr(np.dtypes, "StringDType") else np.dtype(object)
+"""NumPy's type of strings of any length."""
+
 KEY_TYPES: dict[str, Any] = {
     "u4": np.dtype("u4"),
     "u8": np.dtype("u8"),
@@ -42,6 +45,7 @@ VALUE_TYPES: dict[str, Any] = {
     "V48": np.dtype("V48"),
     "V88": np.dtype("V88"),
     "rows": np.dtype(("f4", (5,))),
+    "str": np.dtype("str"),
     "none": None,
 }
 
@@ -62,6 +66,8 @@ def as_type(raw: npt.NDArray[np.uint8], dtype: np.dtype[Any]) -> Array:
 
 def as_bytes(array: Array) -> list[bytes]:
     """The bit pattern of each item, as a bytes object. Tables compare these patterns."""
+    if array.dtype.kind in "OTU":
+        return [item.encode() if isinstance(item, str) else item for item in array.tolist()]
     contiguous = np.ascontiguousarray(array)
     n = len(contiguous)
     if n == 0:
@@ -78,6 +84,13 @@ def special_keys(dtype: np.dtype[Any]) -> Array:
     raw[:4] = 0xFF
     raw[:, 0] = [0xFF, 0xFE, 0xFD, 0xFC, 0, 1, 2, 3]
     return as_type(raw, dtype)
+
+
+def special_values(dtype: np.dtype[Any]) -> Array:
+    """The patterns of `special_keys`; or strings that are short, of zeros, or of the greatest character."""
+    if dtype == np.dtype("str"):
+        return np.array(["", chr(0), chr(0) * 2, chr(0x10FFFF), chr(0x10FFFF) * 4], ANY_LENGTH)
+    return special_keys(dtype)
 
 
 def distinct_keys(dtype: np.dtype[Any], n: int, rng: np.random.Generator) -> Array:
@@ -105,6 +118,9 @@ def distinct_keys(dtype: np.dtype[Any], n: int, rng: np.random.Generator) -> Arr
 def some_values(dtype: np.dtype[Any], n: int, rng: np.random.Generator) -> Array:
     """``n`` values. Numbers are whole and below 100, so that sums of floats are exact and sums of bytes wrap."""
     base, shape = (dtype, ()) if dtype.subdtype is None else dtype.subdtype
+    if base == np.dtype("str"):
+        numbers = rng.integers(0, 100, size=n).tolist()
+        return np.array([f"{'é' * (number % 5)}{chr(0) * (number % 3)}{number}" for number in numbers], ANY_LENGTH)
     if base.kind in "iuf":
         return rng.integers(0, 100, size=(n, *shape)).astype(base)
     return as_type(rng.integers(1, 256, size=(n, row_bytes(dtype)), dtype=np.uint8), dtype)

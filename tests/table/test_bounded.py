@@ -24,7 +24,7 @@ from warphash.designs import registry
 from warphash.runtime.devices import engine_for
 from warphash.storage.bounded import bounded_rows
 from warphash.storage.bounded.bound import EVICT
-from warphash.storage.strings import string_rows, string_table
+from warphash.storage.strings import held_strings, string_table
 
 engines = pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
 policies = pytest.mark.parametrize("evict", EVICT)
@@ -181,7 +181,7 @@ def test_lfu_frequent_keys_stay_and_keep_their_history(
     device: str, design: str, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Strings, too, although those that left are forgotten, and others have their numbers."""
-    monkeypatch.setattr(string_rows, "FEWEST_TO_COLLECT", 0)
+    monkeypatch.setattr(held_strings, "FEWEST_TO_COLLECT", 0)
     made = Bounded(key, design=design, device=device, evict="lfu")
     for _ in range(12):
         made.insert(np.arange(60))
@@ -300,7 +300,7 @@ def test_a_stream_of_many_more_keys_runs_in_bounded_memory(design: str, evict: s
 @policies
 def test_a_stream_of_strings_runs_in_bounded_memory(evict: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that left are forgotten, also inside of a batch far longer than the bound."""
-    monkeypatch.setattr(string_rows, "FEWEST_TO_COLLECT", 64)
+    monkeypatch.setattr(held_strings, "FEWEST_TO_COLLECT", 64)
     monkeypatch.setattr(string_table, "PIECE", 64)
     monkeypatch.setattr(bounded_rows, "LEAST_PIECE", 16)
     made, most = Bounded("str", evict=evict, max_size=200), 0

@@ -21,7 +21,10 @@ UNAWAITED = ("insert", "upsert", "erase", "reserve", "find", "__len__")
 
 UNAWAITED_FAMILIES = ("buckets", "lists", "subtables")
 
-VARIANTS_OF_TIERS = {"tiers-of-rows", "tiers-through", "tiers-over-a-file"}
+VARIANTS_OF_TIERS = {
+    *("tiers-of-rows", "tiers-through", "tiers-over-a-file"),
+    *("tiers-of-string-values", "tiers-of-strings-over-a-file"),
+}
 """Of the family ``tiers``: a verb has many lines there, and most of them are those of that family."""
 
 STEP, LONG_STEP = 5, 10

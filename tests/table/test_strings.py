@@ -30,7 +30,7 @@ from warphash import (
     UnsupportedVerb,
 )
 from warphash.designs import registry
-from warphash.storage.strings import string_rows, string_table
+from warphash.storage.strings import held_strings, string_table
 
 KEYS = ["", "a", "a\0", "\0", "é", "x" * 300, *(f"key {n}" for n in range(50))]
 
@@ -44,7 +44,7 @@ def map_of(keys: list[str], **options: Any) -> HashMap:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Strings that are no keys are forgotten early, and room is made for few strings at a time."""
-    monkeypatch.setattr(string_rows, "FEWEST_TO_COLLECT", 40)
+    monkeypatch.setattr(held_strings, "FEWEST_TO_COLLECT", 40)
     monkeypatch.setattr(string_table, "PIECE", 64)
 
 
@@ -525,8 +525,8 @@ class TestRefusals:
             HashMap("str", "int64", device=device)
 
     def test_options(self, tmp_path: Path) -> None:
-        with pytest.raises(ParameterError, match="a table in a file has no keys of type str"):
-            HashMap("str", "int64", design="stadium", memory=tmp_path / "table")
+        with pytest.raises(ParameterError, match="a table in a file has no keys of type int32, nulls='key'"):
+            HashMap("int32", "int64", nulls="key", device="cpu", design="stadium", memory=tmp_path / "table")
 
     def test_verbs_of_numbers(self) -> None:
         with pytest.raises(DtypeError, match="compares single numbers"):

@@ -9,7 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from .library import MAX_ROWS, Allocator, ArrayView, Dtype, Library, Shape, refuse_rows
+from .strings import StringArray
 
 __all__ = ["ShapedLibrary", "as_rows", "library_of_rows"]
 
@@ -44,6 +47,10 @@ class ShapedLibrary:
     def export(self, made: ArrayView) -> Any:
         """The library's own array, in the shape of the batch."""
         return self._library.export(made)
+
+    def strings(self, made: StringArray) -> Any:
+        """Strings as an array of NumPy's, in the shape of the batch."""
+        return np.asarray(made).reshape(self.batch)
 
     def example(self, device: str) -> Any:
         """An array of the library."""

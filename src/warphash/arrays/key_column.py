@@ -1,4 +1,4 @@
-"""Which column a key type has, and an array of keys: of a fixed width, floats, strings of any length, or with nulls."""
+"""Which column a type has, and an array: of a fixed width, floats, strings of any length, or with nulls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .string_column import StringColumn
 from .strings import ROW, holds_text
 from .view import view
 
-__all__ = ["NULLS", "column_and_view", "key_column", "text_of"]
+__all__ = ["NULLS", "column_and_view", "key_column", "text_of", "value_column", "values_and_view"]
 
 NULLS = ("raise", "drop", "key")
 """What may become of nulls among keys: an error; no keys; or one key, None."""
@@ -48,7 +48,13 @@ def key_column(dtype: Any, nulls: str = "raise", floats: str | None = None) -> C
     if text is not None:
         return StringColumn(ROW, (), text, nulls)
     column = Column.of_keys(dtype) if floats is None else FloatColumn.of(dtype, floats)
-    return column if nulls == "raise" else NullableColumn(ROW, (), False, nulls, column)
+    return column if nulls == "raise" else NullableColumn(ROW, (), False, nulls, items=column)
+
+
+def value_column(dtype: Any) -> Column:
+    """Check a value type: ``str`` and ``bytes`` are strings of any length; others are as for `Column.of_values`."""
+    text = text_type(dtype)
+    return Column.of_values(dtype) if text is None else StringColumn(ROW, (), text, what="values")
 
 
 def _text_with_zeros(keys: Sequence[Any]) -> bool | None:
@@ -64,7 +70,7 @@ def _text_with_zeros(keys: Sequence[Any]) -> bool | None:
 
 
 def text_of(keys: Any) -> bool | None:
-    """Whether keys are strings of any length (True), bytes of any length (False), or neither (None).
+    """Whether keys or values are strings of any length (True), bytes of any length (False), or neither (None).
 
     A list of strings is neither, unless a type of NumPy's would drop zeros at their ends.
     """
@@ -81,8 +87,7 @@ def column_and_view(keys: Any, options: Mapping[str, Any]) -> tuple[Column, Arra
     """
     _refuse_list_of_arrays(keys)
     nulls, floats = options.get("nulls", "raise"), options.get("floats")
-    if speaks_arrow(keys) and library_name(keys) is None and (chunks := read_arrow(keys)) is not None:
-        keys = ArrowData(chunks)  # since the result of a query can be read only once
+    keys = _readable_twice(keys)
     text = text_of(keys)
     if text is not None:
         column = key_column(str if text else bytes, nulls)
@@ -92,6 +97,23 @@ def column_and_view(keys: Any, options: Mapping[str, Any]) -> tuple[Column, Arra
         return Column.of_array(seen, "keys"), seen
     column = key_column(np.dtype((seen.dtype, seen.shape[1:])), nulls, floats if seen.dtype.kind == "f" else None)
     return column, column.view(keys, "keys")
+
+
+def values_and_view(values: Any) -> tuple[Column, ArrayView]:
+    """The column that an array of values is of, and its view; the values are strings as keys are (`text_of`)."""
+    values = _readable_twice(values)
+    if (text := text_of(values)) is None:
+        seen = view(values)
+        return Column.of_array(seen, "values"), seen
+    column = value_column(str if text else bytes)
+    return column, column.view(values, "values")
+
+
+def _readable_twice(given: Any) -> Any:
+    """An array, or what was read of it, since the result of a query can be read only once."""
+    if speaks_arrow(given) and library_name(given) is None and (chunks := read_arrow(given)) is not None:
+        return ArrowData(chunks)
+    return given
 
 
 def _refuse_list_of_arrays(keys: Any) -> None:

@@ -326,7 +326,8 @@ class Column:
 def view_pair(keys: Column, values: Column, given_keys: Any, given_values: Any) -> tuple[ArrayView, ArrayView]:
     """See the keys and the values of a batch, each as `Column.view` does."""
     library = known_libraries.get(type(given_keys))
-    if library is None or type(keys) is not Column or known_libraries.get(type(given_values)) is not library:
+    plain_types = type(keys) is Column is type(values)
+    if library is None or not plain_types or known_libraries.get(type(given_values)) is not library:
         return keys.view(given_keys, "keys"), values.view(given_values, "values")
     seen, beside = library.see(given_keys), library.see(given_values)
     if seen.dtype != keys.dtype or keys.shape or len(seen.shape) != 1:

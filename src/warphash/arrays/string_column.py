@@ -1,4 +1,4 @@
-"""The key type ``str`` or ``bytes``: a `Column` whose rows say where strings are.
+"""The type ``str`` or ``bytes`` of keys or values: a `Column` whose rows say where strings are.
 
 Such a row is valid while the strings are where they are: those of a caller during a call, those of a table while its
 lock is held. What leaves a table is therefore copied into a `StringArray` first.
@@ -7,8 +7,7 @@ lock is held. What leaves a table is therefore copied into a `StringArray` first
 from __future__ import annotations
 
 import ctypes
-import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -17,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DtypeError, ParameterError, ShapeError
-from .adapters.columns import column_library, plain_library
+from .adapters.columns import ColumnLibrary, column_library, plain_library
 from .adapters.numpy import NUMPY, NumpyLibrary
 from .arrow import ArrowData, speaks_arrow
+from .batch import ShapedLibrary
 from .cast import Fits
 from .library import Allocator, ArrayView, Dtype, Library, Shape, dtype_of
 from .plain_array import gives_array, python_value
@@ -60,12 +60,8 @@ class StringLibrary(NumpyLibrary):
 
     def strings(self, made: StringArray) -> Any:
         """Strings as a column of the library."""
-        if self.kind == "pyarrow":
-            return sys.modules["pyarrow"].array(made)
-        if self.kind == "polars":
-            return sys.modules["polars"].Series(made)
-        if self.kind == "pandas":
-            return sys.modules["pandas"].Series(made.tolist(), dtype="str" if made.text else object)
+        if isinstance(self._answers, ColumnLibrary):
+            return self._answers.strings(made)
         return made if self.kind == "warphash" else np.asarray(made)
 
 
@@ -96,18 +92,21 @@ def library_of_strings(like: Any) -> Library:
 
 @dataclass(frozen=True)
 class StringColumn(Column):
-    """Keys of any length: strings, or bytes.
+    """Keys or values of any length: strings, or bytes.
 
     Attributes
     ----------
     text
-        The keys are strings, in UTF-8.
+        The rows are strings, in UTF-8.
     nulls
-        What becomes of nulls: ``"raise"``, ``"drop"`` or ``"key"``.
+        What becomes of nulls: ``"raise"``, ``"drop"`` or ``"key"``. Values have no other rule than ``"raise"``.
+    what
+        What the rows are, in a message: ``"keys"`` or ``"values"``.
     """
 
     text: bool = True
     nulls: str = "raise"
+    what: str = "keys"
 
     @property
     def numpy(self) -> np.dtype[Any]:
@@ -131,14 +130,15 @@ class StringColumn(Column):
             return given
         if isinstance(given, np.ndarray) and given.dtype == ROW:
             return view(given)
-        return self._checked(rows_of(given, self.text), given)
+        return self._checked(rows_of(given, self.text, self.what), given)
 
     def _checked(self, rows: StringRows, given: Any) -> ArrayView:
         """A view of rows, if the rule for nulls takes them."""
         if rows.nulls and self.nulls == "raise":
+            rule = ", or make the table with nulls='drop' or nulls='key'" if self.what == "keys" else ""
             raise DtypeError(
-                f"expected strings, got {rows.nulls:,} nulls among them: drop or fill the nulls first, or make the "
-                "table with nulls='drop' or nulls='key'"
+                f"expected {self.what} that are {'strings' if self.text else 'bytes'}, got {rows.nulls:,} nulls among "
+                f"them: drop or fill the nulls first{rule}"
             )
         return self.of_rows(rows, given)
 
@@ -185,7 +185,10 @@ class StringColumn(Column):
         return self.view(seen, what), None if fits is None else fits.reshape(-1)
 
     def view(self, array: Any, what: str) -> ArrayView:
-        """See a batch of strings; one string is a batch of one."""
+        """See a batch of strings; one string is a batch of one. An array of values has any number of axes."""
+        if self.what == "values" and isinstance(array, np.ndarray) and array.ndim > 1:
+            seen = self.see(array.reshape(-1))
+            return seen._replace(library=ShapedLibrary(seen.library, array.shape))
         seen = self.see(array)
         if seen.dtype != ROW:
             raise DtypeError(f"{what} must be {self.name}, as the table was made, got {seen.dtype}: give strings")
@@ -201,6 +204,20 @@ class StringColumn(Column):
         if is_null(key):
             return self.view(key, "key") if self.nulls == "key" else None
         return self.view(key, "key") if isinstance(key, StringRows) or is_string(key, self.text) else None
+
+    def default(self, value: Any) -> bytes:
+        """As `Column.default`: a row that leads to the string, which the row keeps alive. 0 stands for no character."""
+        if isinstance(value, int) and value == 0:
+            return self._zeros
+        try:
+            seen = self.view(value, "the default")
+        except DtypeError as error:
+            raise DtypeError(f"the default is no {self.name}: {error}") from None
+        if seen.host is None or seen.rows != 1:
+            raise ShapeError(f"the default is a single {self.name}, got {seen.rows:,}: give one for all absent keys")
+        row = _LentRow(seen.host.tobytes())
+        row.owner = seen.owner
+        return row
 
     def shown(self, row: Any) -> str:
         """One key, for a message. The bytes have to be in memory still."""
@@ -222,8 +239,15 @@ class StringColumn(Column):
         return library_of_strings(like)
 
     def exported(self, rows: Any, library: Library | None = None) -> Any:
-        """Keys, a `StringArray`, as a column of a library."""
-        return library.strings(rows) if isinstance(library, StringLibrary) else np.asarray(rows)
+        """Strings, a `StringArray`, as a column of a library; of NumPy, where the library has no strings."""
+        give: Callable[[StringArray], Any] = getattr(library, "strings", np.asarray)
+        return give(rows)
+
+
+class _LentRow(bytes):
+    """The bytes of a row, and what keeps its string alive."""
+
+    owner: Any = None
 
 
 def is_one_item(given: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..designs import auto, registry
@@ -108,6 +109,7 @@ def make_storage(
     bound: Bound | None = None,
     any_length: bool = False,
     drops_nulls: bool = False,
+    string_values: bool = False,
 ) -> Rows:
     """Make an empty storage: a store of the design's family, behind the rows that are asked for.
 
@@ -121,11 +123,18 @@ def make_storage(
         Keys are strings of any length; ``wanted.key_bytes`` is the width of their rows.
     drops_nulls
         Nulls among such keys are left out.
+    string_values
+        Values are strings of any length; ``wanted.value_bytes`` is the width of their rows.
     """
     _import_for_verbs()
     policy: Policy | None = None
     engine, design, options, seed = wanted.engine, wanted.design, wanted.options, wanted.seed
     ranked = bound is not None and bound.evict in RANKED_ROWS
+    if string_values:
+        from .strings.string_table import NUMBER_BYTES, StringTable
+        from .strings.string_values import ABSENT, BoundedStringValues, StringValues
+
+        wanted, texts = wanted._replace(value_bytes=NUMBER_BYTES), StringTable(engine, seed, wanted.capacity)
     if any_length:
         from .bounded.policies import make_policy
         from .strings.bounded_strings import HASH_BYTES, BoundedStrings, ByHash
@@ -135,6 +144,12 @@ def make_storage(
         wanted, strings = wanted._replace(key_bytes=NUMBER_BYTES), StringTable(engine, seed, wanted.capacity)
         if bound is not None and bound.evict == "lfu":
             policy = ByHash(engine, make_policy("lfu", engine, bound.max_size, HASH_BYTES, seed), strings)
+    if isinstance(options.memory, Path) and (any_length or string_values):
+        from .strings.string_log import StringLog
+
+        tables = [*([strings] if any_length else []), *([texts] if string_values else [])]
+        options = options._replace(log=StringLog(engine, tables))
+        wanted = wanted._replace(options=options)
     key_bytes, value_bytes = wanted.key_bytes, wanted.value_bytes
     rows: Any
     if multi and not design.layout.keeps_duplicates:
@@ -163,7 +178,9 @@ def make_storage(
         rows = BoundedRows(rows, bound.max_size, policy, key_bytes, value_bytes, grows=options.grows)
     if any_length:
         made = StringRows if bound is None else BoundedStrings
-        rows = made(strings, rows, value_bytes, drops_nulls=drops_nulls)
+        rows = made(strings, rows, value_bytes, drops_nulls=drops_nulls, left_out=ABSENT if string_values else None)
+    if string_values:
+        rows = StringValues(texts, rows) if bound is None else BoundedStringValues(texts, rows)
     return cast(Rows, rows)
 
 

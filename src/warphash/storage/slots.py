@@ -37,6 +37,7 @@ from ..designs.base import Design
 from ..runtime.engine import Engine, KernelSpec
 from .batch import Batch
 from .elements import Elements
+from .file_log import FileLog
 from .lookup import Searchable
 
 __all__ = [
@@ -86,6 +87,8 @@ class StoreOptions(NamedTuple):
     leaves
         An update may return before its kernels have ended. The caller calls `Slots.finish` before all that
         `Recovery.step` forbids, and before the store is asked for its size.
+    log
+        What the file keeps beside the slots; None for nothing.
     """
 
     grows: bool
@@ -96,6 +99,7 @@ class StoreOptions(NamedTuple):
     memory: str | Path = "device"
     opens: bool = False
     leaves: bool = False
+    log: FileLog | None = None
 
 
 class TierFigures(NamedTuple):

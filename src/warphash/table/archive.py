@@ -107,8 +107,16 @@ def table_of(header: Any, kind: str) -> dict[str, Any]:
         If the header is none of a table of class ``kind``.
     """
     _check_header(header, kind)
-    rows = [np.dtype((dtype, shape)) if shape else dtype for dtype, shape in map(row_type, header["columns"])]
+    rows = [_type_of(column) for column in header["columns"]]
     return {**header, "key": rows[0], "value": rows[1] if len(rows) > 1 else None}
+
+
+def _type_of(column: Any) -> np.dtype[Any]:
+    """The type of the rows of a column."""
+    if column in STRINGS:
+        return np.dtype("U" if column == STRINGS[0] else "S")
+    dtype, shape = row_type(column)
+    return np.dtype((dtype, shape)) if shape else dtype
 
 
 def read(path: str | os.PathLike[str], kind: str) -> TableContents:
@@ -127,20 +135,23 @@ def _parse(kind: str, header: dict[str, Any], body: memoryview) -> TableContents
     arrays: list[Any] = []
     rows: list[Any] = []
     columns = header.pop("columns")
-    if _has_columns(columns[0]):
-        keys, at = columns_at(body, at, header["count"], columns.pop(0))
-        rows.append(_types_of(keys))
-        arrays.append(CompositeColumn.of(rows[0], header.get("nulls") or "raise", header.get("floats")).of_file(keys))
-    elif columns[0] in STRINGS:
-        is_text = columns.pop(0) == STRINGS[0]
-        strings, at = strings_at(body, at, header["count"], is_text)
-        arrays.append(strings)
-        rows.append(np.dtype("U" if is_text else "S"))
-    elif header.get("nulls") not in (None, "raise"):
+    has_rule = header.get("nulls") not in (None, "raise")
+    if has_rule and columns[0] not in STRINGS and not _has_columns(columns[0]):
         raise ValueError(f"nulls={shown(header['nulls'])} is for strings in a file")
-    for number, column in enumerate(columns, len(rows)):
-        dtype, shape = row_type(column)
-        row = np.dtype((dtype, shape)) if shape else dtype
+    for number, column in enumerate(columns):
+        if number == 0 and _has_columns(column):
+            keys, at = columns_at(body, at, header["count"], column)
+            types = _types_of(keys)
+            of_keys = CompositeColumn.of(types, header.get("nulls") or "raise", header.get("floats"))
+            rows.append(types)
+            arrays.append(of_keys.of_file(keys))
+            continue
+        row = _type_of(column)
+        if column in STRINGS and number <= (kind == "HashMap"):  # of keys, and of values of a map
+            strings, at = strings_at(body, at, header["count"], column == STRINGS[0])
+            arrays.append(strings)
+            rows.append(row)
+            continue
         if number:
             Column.of_values(row)
         else:

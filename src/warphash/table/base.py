@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.column_types import ColumnTypes
+from ..arrays.key_column import value_column
 from ..arrays.library import ArrayView
 from ..arrays.nullable_column import NullableColumn
 from ..arrays.row_type import Column
@@ -102,10 +103,15 @@ class BaseTable(Generic[K]):
         **parameters: Any,
     ) -> None:
         keys = key_column_of(key, nulls, floats).own()
-        if keys.has_any_length or (keys.is_of_columns and isinstance(memory, os.PathLike)):
-            check_string_options(keys.name, device, memory)
-            device = "cpu"
-        values = None if value is None else Column.of_values(value).own()
+        values = None if value is None else Column.of_values(value) if self._multi else value_column(value)
+        for column, what in ((keys, "keys"), (values, "values")):
+            if column is None:
+                continue
+            no_file = isinstance(column, NullableColumn) or column.is_of_columns
+            if column.has_any_length or (no_file and isinstance(memory, os.PathLike)):
+                check_string_options(what, column.name, device, memory if no_file else None)
+                device = "cpu"
+        values = values and values.own()
         engine = engine_for(device)
         options = design, load_factor, load_bounds, hash, on_full, attempts, count_probes, max_size, evict, score
         choices = choices_of(self._kind, engine.device, parameters, memory, *options)

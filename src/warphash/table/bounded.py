@@ -14,6 +14,7 @@ from ..storage.bounded.least import Numbers, keys_that_compare
 from ..storage.bounded.numbers import bounded_by
 from .options import integer
 from .parts import Parts
+from .scans import owned
 
 if TYPE_CHECKING:
     from ..storage.bounded.bounded_rows import BoundedRows
@@ -45,7 +46,7 @@ def _evict_locked(parts: Parts, wanted: int, library: Library, device: str) -> l
         values = engine.allocate(max(1, n * value.nbytes), like.stream)
         storage.unused.find(keys.ptr, n, values.ptr, 0, bytes(value.nbytes), like.stream)
         buffers.append(values)
-    outs = [library.empty(like, (n, *column.shape), column.dtype, engine) for column in front.stored]
+    outs = [front.rows_for(like, column, n) for column in front.stored]
 
     def body(_n: int, _at: list[int], to: list[int]) -> None:
         for at, column, buffer in zip(to, front.stored, buffers, strict=True):
@@ -53,7 +54,7 @@ def _evict_locked(parts: Parts, wanted: int, library: Library, device: str) -> l
 
     # What leaves is copied out before it leaves, so it is not lost for want of memory.
     front.run(body, [], outs, like.stream)
-    left = [parts.scans.owned_locked(outs[0]), *outs[1:]]
+    left = [owned(engine, column, rows) for column, rows in zip(front.stored, outs, strict=True)]
     if n:
         storage.drop(keys, n, like.stream)
     return left
@@ -68,7 +69,7 @@ def erase_if(parts: Parts, column: str, comparison: str, bound: Any) -> int:
         have = [name for name, held in columns.items() if held is not None]
         raise ParameterError(f"column must be one of {have}, got {column!r}")
     if chosen.shape or chosen.dtype.kind not in "biuf" or chosen.dtype.itemsize > 8:
-        raise DtypeError(f"erase_if compares single numbers of at most 64 bits, and {column} are {chosen.numpy}")
+        raise DtypeError(f"erase_if compares single numbers of at most 64 bits, and {column} are {chosen.name}")
     how = bounded_by(chosen.dtype, comparison, bound)
     if how is False:
         return 0

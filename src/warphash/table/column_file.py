@@ -55,7 +55,7 @@ _PIECE_BYTES = 1 << 24
 _Made = TypeVar("_Made")
 
 STRINGS: tuple[dict[str, Any], ...] = ({"dtype": "str", "shape": []}, {"dtype": "bytes", "shape": []})
-"""How keys of any length are described: strings, and bytes."""
+"""How columns of any length are described: strings, and bytes."""
 
 _SCALAR = re.compile(r"[<>|][biufcmMSUV][1-9][0-9]*(\[[0-9]*[A-Za-z]+\])?")
 """NumPy's name of a type without fields. ``np.dtype`` takes other strings, too, and parses some of them as Python."""

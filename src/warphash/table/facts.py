@@ -87,7 +87,12 @@ class Facts(NamedTuple):
             )
 
     def check_groups(self) -> None:
-        """Raise `ParameterError` if values in groups would have bounds of the load factor: they lie without gaps."""
+        """Raise `ParameterError` if values in groups would lie in a file, or have bounds of the load factor."""
+        if self.is_grouped and isinstance(self.memory, Path):
+            raise ParameterError(
+                f"the values of a MultiMap lie in memory, got memory={str(self.memory)!r}: leave it out, and save the "
+                "table"
+            )
         if self.is_grouped and self.load_bounds is not None:
             raise ParameterError(
                 f"load_bounds={self.load_bounds} is for slots, and values in groups lie without gaps: leave it out, or "

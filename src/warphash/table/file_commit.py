@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from ..arrays.row_names import Names
 from ..arrays.row_type import Column, known_names
+from ..arrays.string_column import StringColumn
+from ..arrays.strings import StringArray
 from ..storage.tickets.table_file import check_describable
 from . import archive
 from .copies import names_in
@@ -47,6 +49,13 @@ class FileCommit:
 
     def _header(self, names: Sequence[Names | None]) -> dict[str, Any]:
         columns = [column for column in self.columns if column is not None]
-        rows: list[npt.NDArray[Any]] = [np.empty((0, *column.shape), column.dtype) for column in columns]
+        rows = [_no_rows(column) for column in columns]
         now = {**self.description, "names": names_in(names)}
         return archive.header_of(now, rows)
+
+
+def _no_rows(column: Column) -> npt.NDArray[Any] | StringArray:
+    """An array of a column, without rows."""
+    if isinstance(column, StringColumn):
+        return StringArray(np.zeros(1, np.int64), np.empty(0, np.uint8), column.text)
+    return np.empty((0, *column.shape), column.dtype)

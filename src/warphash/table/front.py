@@ -107,8 +107,9 @@ class Front:
         """Rows of another library or number than the keys: one for each key, or a single row that is that of all."""
         if seen.batch == keys.batch:
             return seen
-        if view(rows, column.dtype).shape == column.shape:
-            return view(np.broadcast_to(self.transfer.on_host(seen)[0], keys.shape[:1] + column.shape))
+        if column.see(rows).shape == column.shape:
+            made = view(np.broadcast_to(self.transfer.on_host(seen)[0], keys.shape[:1] + column.shape))
+            return made._replace(capsule=seen)  # which keeps alive what rows of strings lead to
         if len(keys.batch) == len(seen.batch) == 1:
             raise ShapeError(f"keys and {what} must be of one length, got {keys.rows:,} keys and {seen.rows:,} {what}")
         raise ShapeError(
@@ -291,6 +292,16 @@ class Front:
         """As `Transfer.on_host`."""
         return self.transfer.on_host(made)
 
+    # ---- new arrays for results
+    def rows_for(self, keys: ArrayView, column: Column, n: int | None = None) -> ArrayView:
+        """A new array with a row of a column for each key, or with ``n`` rows.
+
+        The array is of the keys' library. Rows that lead to strings are in memory of NumPy, and their strings are
+        copied while the lock is held (`scans.owned`).
+        """
+        library = NUMPY if column.has_any_length and keys.library is not ENGINE_MEMORY else keys.library
+        return library.empty(keys, (keys.rows if n is None else n, *column.shape), column.dtype, self.engine)
+
     # ---- arrays that the caller has for results
     def written(self, given: Any, keys: ArrayView, column: Column, what: str) -> ArrayView:
         """See an array of the caller's for a row of a column for each key: of the keys' library, on their device.
@@ -301,6 +312,10 @@ class Front:
             If the array is another one, or cannot be written to as it is.
         """
         like = keys._replace(library=library_of_rows(keys.library))
+        if column.has_any_length:
+            raise DtypeError(
+                f"{what}= takes rows of a fixed width, and rows of type {column.name} have none: leave {what}= out"
+            )
         form = Form(like, keys.batch + column.shape, column.dtype, what, is_written=True, of=OF_THE_KEYS)
         seen = form.see(given)
         rows = seen if len(keys.batch) == 1 else as_rows(seen, column.shape)

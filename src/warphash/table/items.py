@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection, Iterator
 from typing import Any, Generic, Never, overload
 
@@ -23,7 +24,7 @@ class PairTable(BaseTable[K], Generic[K, V]):
 
     @property
     def value_dtype(self) -> np.dtype[Any]:
-        """Type of a value; of a row of values, with its shape."""
+        """Type of a value; of a row of values, with its shape. Of strings of any length, ``dtype("str")``."""
         return self._values.numpy
 
     @property
@@ -94,8 +95,8 @@ class PairTable(BaseTable[K], Generic[K, V]):
         if seen is None:
             return np.empty(0, column.dtype)
         made = self._parts.lookups.look_up("find", seen, column, 0)
-        values, found = (front.on_host(view(each)) for each in made)
-        held: npt.NDArray[Any] = values[found]
+        found = front.on_host(view(made[1]))
+        held: npt.NDArray[Any] = (made[0] if column.has_any_length else front.on_host(view(made[0])))[found]
         return held
 
 
@@ -122,7 +123,9 @@ class ItemsView(Collection[tuple[K, V]]):
         """Whether a pair is there. Looks its key up."""
         if not (isinstance(pair, tuple) and len(pair) == 2):
             return False
-        return any(np.array_equal(pair[1], value) for value in self._table._values_of(pair[0]))
+        # NumPy's own types of strings, which its functions make of a single one, drop zeros at the end.
+        is_equal = operator.eq if self._table._values.has_any_length else np.array_equal
+        return any(is_equal(pair[1], value) for value in self._table._values_of(pair[0]))
 
     def __repr__(self) -> str:
         return f"<items of {self._table!r}>"

@@ -154,7 +154,7 @@ class _KeyColumns:
                     "is NaN, or floats='bits'"
                 )
             column = FloatColumn.of(dtype, str(self.floats)) if dtype.kind == "f" else Column.of_part(dtype)
-            return NullableColumn(ROW, (), False, "key", column)
+            return NullableColumn(ROW, (), False, "key", items=column)
 
     @cached_property
     def layout(self) -> RowLayout:

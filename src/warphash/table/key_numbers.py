@@ -51,7 +51,7 @@ def _numbers_of(column: Column, key_bytes: int, first: Any) -> Numbers:
     """What the numbers are like. Raises if the values are no integers, or none of them is ``first``."""
     if column.shape or column.dtype.kind not in "iu":
         raise DtypeError(
-            f"number gives integers, and the values of the table are {column.numpy}: make it with integers for values, "
+            f"number gives integers, and the values of the table are {column.name}: make it with integers for values, "
             "such as int64"
         )
     bounds = np.iinfo(column.dtype)

@@ -16,6 +16,7 @@ from ..arrays.adapters.numpy import address_of
 from ..arrays.cast import Sought, chosen
 from ..arrays.library import ArrayView
 from ..arrays.row_type import Column
+from ..arrays.strings import StringArray
 from ..errors import ParameterError
 from ..storage.batch_order import lookups
 from ..storage.word_rows import WordRows
@@ -25,6 +26,7 @@ from .facts import Facts
 from .front import BOOL, PRESENCE, Front
 from .guarded import Guarded
 from .known_batches import KnownLookups, known_lookups
+from .scans import owned
 
 __all__ = ["Lookups"]
 
@@ -76,6 +78,8 @@ class Lookups:
         """
         if verb not in self._verbs:
             self._facts.refuse(verb)
+        if column is not None and column.has_any_length:
+            return self._look_up_strings(keys, column, default, out, found)
         absent = b"\0" if column is None else column.default(default)
         which = type(keys), column is not None
         is_given = out is not None or found is not None
@@ -115,6 +119,38 @@ class Lookups:
         if out is None and column is not None and values is not None:
             out = column.exported(values) if column.shape else values.library.export(values)
         return out, flags.library.export(flags) if found is None else found
+
+    def _look_up_strings(self, keys: Any, column: Column, default: Any, out: Any, found: Any) -> tuple[Any, Any]:
+        """As `look_up`, of values that are strings: they are copied while the lock is held."""
+        front, absent = self._front, column.default(default)
+        seen, fits = keys if type(keys) is Sought else self._key.fitting(keys)
+        seen = front.seen(seen, "keys")
+        if out is not None:
+            front.written(out, seen, column, "out")  # which refuses it
+        into = None if found is None else front.written(found, seen, PRESENCE, "found")
+        sought = front.apart_from(seen, None, into)
+        sought = sought if fits is None else chosen(sought, fits)
+        rows = front.rows_for(sought, column)
+        all_rows = rows if fits is None else front.rows_for(seen, column)
+        if fits is None and into is not None:
+            flags = into
+        else:
+            flags = sought.library.empty(sought, sought.shape[:1], BOOL, self._engine)
+
+        def find_locked() -> ArrayView | StringArray | None:
+            if not self._find_seen_locked(sought, rows, flags, absent):
+                return None
+            if fits is not None:
+                front.spread(seen, fits, rows, absent, all_rows)
+            return owned(self._engine, column, all_rows)
+
+        made = self._guarded.lock.read(find_locked)
+        if made is None:
+            made = self._guarded.alone(find_locked)
+        if fits is not None:
+            flags = front.spread(seen, fits, flags, b"\0", into)
+        values = column.exported(made, seen.library)
+        return values, flags.library.export(flags) if found is None else found
 
     def in_any_order(
         self, verb: str, keys: Any, column: Column | None, default: Any, order: str
@@ -157,6 +193,12 @@ class Lookups:
                 self._guarded.alone(self._find_through_host_locked, keys, values, found, absent)
             return
         self.find_at(keys.ptr, keys.shape[0], 0 if values is None else values.ptr, found.ptr, absent, keys.stream)
+
+    def _find_seen_locked(self, keys: ArrayView, values: ArrayView, found: ArrayView, absent: bytes) -> bool:
+        """As `find`, unless an update has to be finished first: whether that was not so."""
+        if keys.device != self._device:
+            return self._find_through_host_locked(keys, values, found, absent)
+        return self._find_locked(keys.ptr, keys.shape[0], values.ptr, found.ptr, absent, keys.stream)
 
     def find_at(self, keys: int, n: int, values: int, found: int, absent: bytes, stream: int | None) -> None:
         """As `find`, by addresses in the engine's memory; ``values`` is 0 where only presence is asked for."""

@@ -12,6 +12,8 @@ import numpy as np
 
 from ..arrays.adapters.engine import ENGINE_MEMORY
 from ..arrays.cast import Sought, chosen
+from ..arrays.library import ArrayView
+from ..arrays.strings import StringArray
 from ..arrays.view import view
 from ..errors import DtypeError, ParameterError
 from ..runtime.abi import Op
@@ -19,6 +21,7 @@ from ..storage import selection
 from ..storage.rows import Rows
 from .front import BOOL
 from .parts import Parts
+from .scans import owned
 from .set_algebra import Side
 
 __all__ = ["MISSING", "columns_of", "get", "pop", "same_pairs", "update"]
@@ -57,22 +60,25 @@ def pop(parts: Parts, keys: Any, default: Any) -> Any:
     seen = front.transfer.private_view(given if fits is None else chosen(given, fits))
     library, rows = seen.library, seen.shape[:1]
     absent = column.default(0 if one or default is MISSING else default)
-    values = library.empty(seen, rows + column.shape, column.dtype, front.engine)
+    values = front.rows_for(seen, column)
     found, erased = (library.empty(seen, rows, BOOL, front.engine) for _ in range(2))
 
     def body(n: int, at: list[int], to: list[int]) -> None:
         guarded.storage.find(at[0], n, to[0], to[1], absent, seen.stream)
 
-    def pop_locked() -> None:
+    def pop_locked() -> ArrayView | StringArray:
         front.run(body, [seen], [values, found], seen.stream)
         if default is MISSING:
             front.raise_missing(seen, found)
+        popped = values if fits is None else front.spread(given, fits, values, absent, front.rows_for(given, column))
+        made = owned(front.engine, column, popped)
         parts.lookups.answer_locked(seen, erased, guarded.storage.erase)
+        return made
 
-    guarded.alone(pop_locked)
+    made = guarded.alone(pop_locked)
     if one and default is not MISSING and not front.on_host(found)[0]:
         return default
-    held = column.exported(values if fits is None else front.spread(given, fits, values, absent))
+    held = column.exported(made, given.library)
     return held[0] if one else held
 
 
@@ -96,9 +102,8 @@ def update(parts: Parts, other: Parts) -> None:
     types = front.key.spec, front.value.numpy
     if other.facts.is_multi or theirs.value is None or (theirs.key.spec, theirs.value.numpy) != types:
         shown = other.guarded.settled(other.figures.repr_locked)
-        raise DtypeError(
-            f"update takes a HashMap of {front.key.numpy} and {types[1]}, got {shown}: convert its to_arrays()"
-        )
+        names = f"{front.key.name} and {front.value.name}"
+        raise DtypeError(f"update takes a HashMap of {names}, got {shown}: convert its to_arrays()")
     if other is parts:
         return
     if not front.has_order_of(theirs):
@@ -118,6 +123,9 @@ def same_pairs(left: Side, right: Side) -> bool:
         return False
     ours, theirs = left.parts.front, right.parts.front
     assert theirs.value is not None
+    assert ours.value is not None
+    if ours.value.has_any_length != theirs.value.has_any_length:
+        return left.size == 0
     keys, values = left.parts.scans.scanned_locked(ENGINE_MEMORY, ours.device, ours.stored)
     n, column, engine = keys.rows, theirs.value, theirs.engine
     others = ENGINE_MEMORY.empty(keys, (n, *column.shape), column.dtype, engine)
@@ -125,7 +133,16 @@ def same_pairs(left: Side, right: Side) -> bool:
     _unused(right.parts).find(keys.ptr, n, others.ptr, found.ptr, bytes(column.nbytes), None)
     if selection.count(engine, found, n) < n:
         return False
+    if column.has_any_length:
+        if ours.value.numpy != column.numpy:
+            return n == 0
+        return _same_strings(*(owned(engine, column, rows) for rows in (values, others)))
     return np.array_equal(ours.on_host(values), ours.on_host(others))
+
+
+def _same_strings(left: Any, right: Any) -> bool:
+    """Whether two of `StringArray` have the same strings, none of which is a null."""
+    return np.array_equal(left.offsets, right.offsets) and np.array_equal(left.data, right.data)
 
 
 def _unused(parts: Parts) -> Rows:

@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.cast import Sought, chosen
-from ..arrays.row_type import Column
+from ..arrays.key_column import values_and_view
+from ..arrays.library import ArrayView
+from ..arrays.strings import StringArray
 from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, UnsupportedVerb
 from ..runtime.abi import Op
@@ -22,6 +24,7 @@ from .key_columns import keys_and_column
 from .keywords import Comparison, Operator, TableOptions, TableOptionsWithCapacity
 from .options import capacity_for, refuse_arrays
 from .plan import MapPlan, SetPlan
+from .scans import owned
 from .signatures import names_keywords
 
 __all__ = ["HashMap", "HashSet"]
@@ -30,7 +33,7 @@ _COMBINING = {"add": Op.ADD, "min": Op.MIN, "max": Op.MAX, "or": Op.OR, "and": O
 
 
 class HashMap(PairTable[K, V]):
-    """A hash map of keys and fixed-width values on one device.
+    """A hash map of keys and values on one device.
 
     Verbs take arrays of any shape, lists and single values. Keys of another type than the table's are compared by their
     values: what the key type cannot represent is not there. An update of another type is taken if every value fits, and
@@ -44,10 +47,10 @@ class HashMap(PairTable[K, V]):
     key, value
         Anything that ``numpy.dtype`` takes: integers, datetimes, ``S`` and ``V`` bytes, structured types, and
         ``("int32", (3,))`` for rows of numbers. Keys of up to 128 bytes, and not floating-point; values of any width.
-        Keys of type ``"str"`` or ``"bytes"`` are strings of any length, on the CPU: from lists, NumPy, pandas, Polars
-        and any library that speaks Arrow. A list or a tuple of types, or a mapping of names to types, makes keys of
-        several columns, such as ``["str", "int64"]``: batches are tuples of columns, lists of tuples or frames, and a
-        key is a tuple.
+        Keys and values of type ``"str"`` or ``"bytes"`` are strings of any length, on the CPU: from lists, NumPy,
+        pandas, Polars and any library that speaks Arrow. A list or a tuple of types, or a mapping of names to types,
+        makes keys of several columns, such as ``["str", "int64"]``: batches are tuples of columns, lists of tuples or
+        frames, and a key is a tuple.
     capacity
         Keys that the table holds at ``load_factor`` before it grows, 1024 by default; it has
         ``ceil(capacity / load_factor)`` slots.
@@ -188,9 +191,9 @@ class HashMap(PairTable[K, V]):
         **options
             As for the class.
         """
-        (column, seen), value_view = keys_and_column(keys, options), view(values)
+        (column, seen), (value_column, value_view) = keys_and_column(keys, options), values_and_view(values)
         options.setdefault("device", seen.device if seen.host is None else None)
-        types = column.spec, Column.of_array(value_view, "values").numpy
+        types = column.spec, value_column.numpy
         table: HashMap[Any, Any] = cls(*types, capacity=capacity_for(seen.rows, capacity, options), **options)
         table._parts.updates.update(None, seen, value_view, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
         if capacity is None and not assume_unique:
@@ -280,8 +283,8 @@ class HashMap(PairTable[K, V]):
         Raises
         ------
         UnsupportedVerb
-            If the values have no such operation: bytes, or bits of a float; or if they are rows of numbers of less than
-            4 bytes.
+            If the values have no such operation: strings, bytes, or bits of a float; or if they are rows of numbers of
+            less than 4 bytes.
         """
         self._need("upsert")
         if op in ("first", "last"):
@@ -291,7 +294,7 @@ class HashMap(PairTable[K, V]):
         column = self._values
         bitwise = op in ("or", "and", "xor")
         if column.dtype.kind not in ("biu" if bitwise else "biuf"):
-            raise UnsupportedVerb(f"upsert {op!r} combines {'integers' if bitwise else 'numbers'}, not {column.numpy}")
+            raise UnsupportedVerb(f"upsert {op!r} combines {'integers' if bitwise else 'numbers'}, not {column.name}")
         if op == "add" and column.dtype.kind == "b":  # as np.add: a sum of bytes would be no bool
             op = "or"
         return self._parts.updates.update("upsert", keys, values, _COMBINING[op], scores=scores)
@@ -423,7 +426,7 @@ class HashMap(PairTable[K, V]):
         keys
             Array of length n.
         default
-            The value of a key that is not there.
+            The value of a key that is not there; by default zeros, or a string of no characters.
         order
             ``"any"`` lets the table choose the order of the answers: ``(keys[n], values[n], found[n])``, where ``keys``
             are the given ones in that order. A large batch is then answered in the order in which its keys lie in the
@@ -524,11 +527,16 @@ class HashMap(PairTable[K, V]):
         seen = pairs[0]
         given = front.scores(seen, scores)
         front.note_kind(seen)
-        library, rows = seen.library, seen.shape[:1]
-        inserted = library.empty(seen, rows, BOOL, front.engine)
-        held = library.empty(seen, rows + column.shape, column.dtype, front.engine)
-        self._parts.guarded.lock.write(updates.update_locked, pairs, Op.KEEP, inserted, held, scores=given)
-        return column.exported(held), library.export(inserted)
+        library = seen.library
+        inserted = library.empty(seen, seen.shape[:1], BOOL, front.engine)
+        held = front.rows_for(seen, column)
+
+        def find_or_insert_locked() -> ArrayView | StringArray:
+            updates.update_locked(pairs, Op.KEEP, inserted, held, scores=given)
+            return owned(front.engine, column, held)
+
+        made = self._parts.guarded.lock.write(find_or_insert_locked)
+        return column.exported(made, library), library.export(inserted)
 
     @overload
     def number(self, keys: Keys, *, first: int = 0) -> tuple[npt.NDArray[V], Bools]: ...
@@ -605,7 +613,7 @@ class HashMap(PairTable[K, V]):
         Raises
         ------
         UnsupportedVerb
-            If keys are strings of any length, or may be null.
+            If keys or values are strings of any length, or keys may be null.
         DtypeError
             If the library has no such type.
         DeviceError, ParameterError

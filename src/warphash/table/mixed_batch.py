@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.library import ArrayView
 from ..arrays.row_type import Column
+from ..arrays.strings import StringArray
 from ..errors import ParameterError
 from ..runtime.abi import Operation
 from ..storage.batch import MixedBatch
 from .front import BOOL
 from .parts import Parts
+from .scans import owned
 
 __all__ = ["execute"]
 
@@ -56,14 +59,18 @@ def execute(
     library, rows, stream = seen.library, seen.shape[:1], seen.stream
     outs = [library.empty(seen, rows, BOOL, engine)]
     if column is not None:
-        outs.append(library.empty(seen, rows + column.shape, column.dtype, engine))
+        outs.append(front.rows_for(seen, column))
 
     def body(n: int, at: list[int], to: list[int]) -> None:
         given, out = at[2] if len(at) > 2 else 0, to[1] if len(to) > 1 else 0
         guarded.storage.execute(MixedBatch(at[1], at[0], given, n, out, to[0]), absent, stream)
 
-    guarded.lock.write(front.run_naming_keys, body, ins, outs, stream)
-    return library.export(outs[0]), None if column is None else column.exported(outs[1])
+    def execute_locked() -> ArrayView | StringArray | None:
+        front.run_naming_keys(body, ins, outs, stream)
+        return None if column is None else owned(engine, column, outs[1])
+
+    found = guarded.lock.write(execute_locked)
+    return library.export(outs[0]), None if column is None else column.exported(found, library)
 
 
 def _check_operations(kind: str, known: Sequence[Operation], codes: npt.NDArray[Any], *, has_values: bool) -> None:

@@ -17,7 +17,7 @@ def html(facts: Facts, front: Front, stats: Stats | None) -> str:
         return f"<b>{escape(facts.name)}</b>, closed"
     rows = {
         "key": front.key.name,
-        "value": "" if front.value is None else str(front.value.numpy),
+        "value": "" if front.value is None else front.value.name,
         "keys" if not facts.is_multi else "pairs": f"{stats.size:,}",
         "slots": f"{stats.slots:,}",
         "load factor": f"{stats.load_factor:.3f}",

@@ -265,8 +265,17 @@ def _memory_of(given: Any, design: Design) -> str | Path:
     return path
 
 
-def check_string_options(key: str, device: str | None, memory: Any) -> None:
-    """Raise unless a table whose keys are strings of any length, or have nulls, can have these options.
+def check_string_options(what: str, kind: str, device: str | None, memory: Any) -> None:
+    """Raise unless a table whose keys or values are strings of any length, or whose keys may be null, can have these.
+
+    Parameters
+    ----------
+    what, kind
+        ``"keys"`` or ``"values"``, and their type, in a message.
+    device
+        As for `HashMap`.
+    memory
+        As for `HashMap`, if the keys are of a fixed width and may be null.
 
     Raises
     ------
@@ -275,14 +284,14 @@ def check_string_options(key: str, device: str | None, memory: Any) -> None:
     ParameterError
         For slots in a file.
     """
-    fixed = "give keys of a fixed width, such as S16, without nulls"
+    fixed = f"give {what} of a fixed width, such as S16" + (", without nulls" if what == "keys" else "")
     if device not in (None, "cpu"):
         raise DeviceError(
-            f"keys of type {key} live on the CPU alone, got device={device!r}: give device='cpu', or {fixed}, or "
-            f"number the keys by a table on the CPU (docs/keys.md) and give the numbers to a table on {device!r}"
+            f"{what} of type {kind} live on the CPU alone, got device={device!r}: give device='cpu', or {fixed}, or "
+            f"number the {what} by a table on the CPU (docs/keys.md) and give the numbers to a table on {device!r}"
         )
     if isinstance(memory, os.PathLike):
-        raise ParameterError(f"a table in a file has no keys of type {key}: {fixed}, or save the table")
+        raise ParameterError(f"a table in a file has no {what} of type {kind}: {fixed}, or save the table")
 
 
 def integer(name: str, value: Any, least: int) -> int:

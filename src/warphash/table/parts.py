@@ -63,6 +63,7 @@ class Parts:
             bound=facts.bound,
             any_length=front.key.has_any_length,
             drops_nulls=facts.options["nulls"] == "drop",
+            string_values=front.value is not None and front.value.has_any_length,
         )
         self.guarded = guarded = Guarded(storage, front.engine.lost_in_child)
         self.lookups = Lookups(facts, front, guarded)

@@ -51,11 +51,12 @@ class _Plan(Generic[K]):
     def __init__(self, table: object, parts: Parts, n: int, like: Any) -> None:
         front = parts.front
         key, value = front.key, front.value
-        if key.has_any_length or key.is_of_columns:
-            raise UnsupportedVerb(
-                f"a plan is for keys of a fixed width, got a table with keys of type {key.name}: call the verbs of the "
-                "table"
-            )
+        for column, what in ((key, "keys"), (value, "values")):
+            if column is not None and (column.has_any_length or column.is_of_columns):
+                raise UnsupportedVerb(
+                    f"a plan is for {what} of a fixed width, got a table with {what} of type {column.name}: call the "
+                    "verbs of the table"
+                )
         self._table, self._parts, self._n = table, parts, integer("n", n, 0)  # a table that nobody holds is gone
         self._engine, self._verbs = front.engine, parts.facts.verbs
         if self._n > MAX_ROWS:

@@ -27,6 +27,9 @@ def check_locked(parts: Parts, distinct: Callable[[ArrayView], int]) -> None:
     _, found = parts.lookups.present_in_any_order_locked(keys)
     if lost := keys.rows - selection.count(front.engine, found, keys.rows):
         problems.append(f"{lost:,} stored keys cannot be found")
+    values: Any = storage
+    if front.value is not None and front.value.has_any_length and (lost := values.lost_values(None)):
+        problems.append(f"{lost:,} values are no strings")
     if bound is not None and keys.rows > bound.max_size + bounded.piece:
         problems.append(f"{keys.rows:,} keys are more than max_size={bound.max_size:,} and a piece of a batch")
     if problems:

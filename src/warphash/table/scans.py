@@ -14,6 +14,7 @@ from ..arrays.row_type import Column
 from ..arrays.string_column import StringColumn
 from ..arrays.strings import StringArray
 from ..errors import WarphashError
+from ..runtime.engine import Engine
 from .facts import Facts
 from .front import Front
 from .guarded import Guarded
@@ -23,10 +24,20 @@ from .stats import Figures
 if TYPE_CHECKING:
     from ..storage.bounded.bounded_rows import BoundedRows
 
-__all__ = ["Scans"]
+__all__ = ["Scans", "owned"]
 
 RANKS = Column(np.dtype(np.uint64), ())
 """The ranks that a bounded table keeps beside its pairs."""
+
+
+def owned(engine: Engine, column: Column, rows: ArrayView) -> ArrayView | StringArray:
+    """Rows of a table that stay valid behind its lock, which the caller holds: strings of any length are copied."""
+    if not (isinstance(column, StringColumn | CompositeColumn) and column.has_any_length):
+        return rows
+    from ..storage.strings.string_table import packed
+
+    offsets, data, valid = packed(engine, rows.ptr, rows.rows)
+    return StringArray(offsets, data, column.text, valid)
 
 
 class Scans:
@@ -48,24 +59,14 @@ class Scans:
     ) -> list[ArrayView | StringArray]:
         """All rows of some columns, valid behind the lock, too."""
         made = zip(self.scanned_locked(library, device, columns), columns, strict=True)
-        return [self.owned_locked(rows) if column is self._front.key else rows for rows, column in made]
-
-    def owned_locked(self, keys: ArrayView) -> ArrayView | StringArray:
-        """Keys that stay valid behind the lock: strings of any length are copied."""
-        column = self._front.key
-        if not (isinstance(column, StringColumn | CompositeColumn) and column.has_any_length):
-            return keys
-        from ..storage.strings.string_table import packed
-
-        offsets, data, valid = packed(self._front.engine, keys.ptr, keys.rows)
-        return StringArray(offsets, data, column.text, valid)
+        return [owned(self._front.engine, column, rows) for rows, column in made]
 
     def scanned_locked(self, library: Library, device: str, columns: Sequence[Column]) -> list[ArrayView]:
         """All rows of some columns: of keys, values and ranks, in this order."""
         front, storage = self._front, self._guarded.storage
         n = storage.store.size
         like = library.see(library.example(device))
-        outs = [library.empty(like, (n, *column.shape), column.dtype, front.engine) for column in columns]
+        outs = [front.rows_for(like, column, n) for column in columns]
         stored = n
 
         def body(_n: int, _at: list[int], to: list[int]) -> None:

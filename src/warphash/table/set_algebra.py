@@ -21,6 +21,7 @@ from .base import BaseTable
 from .copies import TableContents
 from .front import Front
 from .parts import Parts
+from .scans import owned
 
 __all__ = [
     "Change",
@@ -194,7 +195,7 @@ def combined(left: AnySet, right: BaseTable, choose: Choice) -> AnySet:
     def answer(*sides: Side) -> tuple[dict[str, Any], ArrayView | StringArray]:
         description = ours.copies.typed_description_locked()
         description["names"] = description["names"] or sides[1].parts.copies.names
-        return description, ours.scans.owned_locked(_joined(ours.front, choose(*sides)))
+        return description, owned(ours.front.engine, ours.front.key, _joined(ours.front, choose(*sides)))
 
     description, keys = _of_both(left, right, answer)
     description |= {"capacity": keys.shape[0], **_UNBOUNDED}

@@ -83,7 +83,7 @@ class Figures:
     def repr_locked(self) -> str:
         """The table in one line."""
         facts, front, store = self._facts, self._front, self._guarded.storage.store
-        value = "" if front.value is None else f", value={front.value.numpy}"
+        value = "" if front.value is None else f", value={front.value.name}"
         return (
             f"<{facts.name} key={front.key.name}{value}: {store.size:,} keys in "
             f"{store.slots:,} slots, {facts.design.name} on {front.device}>"

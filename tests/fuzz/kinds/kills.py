@@ -1,8 +1,8 @@
 """A process that updates and flushes a table in a file is killed at a random moment, and its files may be damaged.
 
 Without damage, the file then holds exactly what a flush confirmed: the last one, or the next one if that was under way.
-With damage to the header, the boards or the journal, it holds the same or is refused. The slots have no checksums, so
-they are not damaged, but the file is cut and extended.
+With damage to the header, the boards, the journal or the log of strings, it holds the same or is refused. The slots
+have no checksums, so they are not damaged, but the file is cut and extended.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import numpy as np
 from fuzz.child import Child, folder
 from fuzz.example import Example, require
 from warphash import CorruptFile, HashMap, PathError
+from warphash.storage.strings import held_strings
+from warphash.storage.tickets import table_file
 
 Pairs = dict[int, int]
 
@@ -26,9 +28,10 @@ KEYS = 400
 def run(example: Example) -> None:
     example.design = example.choose(["stadium", "stadium", "stadium", "tiered"])
     example.listener("design", example.design)
+    kind = example.choose(["u8", "str"])
     with folder() as home:
         path, log, seed = home / "t.tab", home / "log", example.between(0, 2**32)
-        _killed(example, path, log, seed)
+        _killed(example, path, log, seed, kind)
         confirmed = _confirmed(log, seed)
         if confirmed is None:
             return  # killed before there was a table
@@ -36,15 +39,21 @@ def run(example: Example) -> None:
         Child(lambda: _open(path, confirmed, damage)).wait(20, "an open behind a kill")
 
 
-def _killed(example: Example, path: Path, log: Path, seed: int) -> None:
+def _as(kind: str, numbers: Any) -> Any:
+    """A key or a value of a type for each number."""
+    return numbers if kind == "u8" else [f"{number} {'x' * (number % 70)}" for number in numbers.tolist()]
+
+
+def _killed(example: Example, path: Path, log: Path, seed: int, kind: str) -> None:
     """Run updates and flushes in a child, and kill the child."""
     options = {"write": "back", "device_capacity": 100} if example.design == "tiered" else {}
     growing = example.happens(0.4)
 
     def body() -> None:
+        held_strings.FEWEST_TO_COLLECT = 100  # strings are forgotten between some of the flushes
         table: Any = HashMap(
-            "u8",
-            "u8",
+            kind,
+            kind,
             design=example.design,
             memory=path,
             capacity=50 if growing else 2 * KEYS,
@@ -59,9 +68,9 @@ def _killed(example: Example, path: Path, log: Path, seed: int) -> None:
                     table.flush()
                     written.write(f"done {number}\n".encode())
                 elif verb == "erase":
-                    table.erase(keys)
+                    table.erase(_as(kind, keys))
                 else:
-                    table.assign(keys, values)
+                    table.assign(_as(kind, keys), _as(kind, values))
         table.close()
         log.write_bytes(b"made\ndone 1000000\n" + 20 * b"\n")
 
@@ -117,9 +126,9 @@ def _damage(example: Example, path: Path) -> str:
     how = example.choose(hows)
     example.note(f"{how} {target.name} of {len(content)} bytes")
     if how == "flip":
-        last = len(content) if target == journal else 2 * PAGE
-        for _ in range(example.between(1, 3)):
-            content[example.between(0, last - 1)] ^= 1 << example.between(0, 7)
+        begin, end = (0, len(content)) if target == journal else example.choose([(0, 2 * PAGE), _log_in(path)])
+        for _ in range(example.between(1, 3) if begin < end else 0):
+            content[example.between(begin, end - 1)] ^= 1 << example.between(0, 7)
     elif how == "cut":
         del content[example.between(0, len(content) - 1) :]
     elif how == "extend":
@@ -136,6 +145,17 @@ def _damage(example: Example, path: Path) -> str:
     return f"{how} of the {'journal' if target == journal else 'file'}"
 
 
+def _log_in(path: Path) -> tuple[int, int]:
+    """Where the log of strings begins in a file, and where it ends."""
+    try:
+        description = table_file.describe(path)
+    except CorruptFile:
+        return 0, 0
+    begin = table_file.Sizes(*(description[name] for name in table_file.Sizes._fields)).nbytes
+    begin += description.get("log_at", 0)
+    return begin, begin + description.get("log_bytes", 0)
+
+
 def _open(path: Path, confirmed: list[Pairs], damage: str) -> None:
     try:
         table = HashMap.open(path, device="cpu")
@@ -144,7 +164,9 @@ def _open(path: Path, confirmed: list[Pairs], damage: str) -> None:
     except (CorruptFile, PathError):
         require(damage, "a file behind a kill is refused")
         return
-    held = dict(zip(keys.tolist(), values.tolist(), strict=True))
+    held = dict(
+        zip(*([int(str(item).split()[0]) for item in column.tolist()] for column in (keys, values)), strict=True)
+    )
     right = confirmed[-1]
     wrong = sum(right.get(key) != value for key, value in held.items())
     what = f"a file behind a kill{' and a ' if damage else ''}{damage}"

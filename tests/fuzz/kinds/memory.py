@@ -36,8 +36,8 @@ def run(example: Example) -> None:
 def _subject(example: Example, home: Path) -> Subject:
     key = example.choose(KEY_TYPES)
     options: dict[str, Any] = {}
-    is_plain = not isinstance(key.spec, list) and key.spec not in ("str", "bytes") and not key.options
-    if example.design == "stadium" and example.happens(0.5) and is_plain:
+    has_file = key.spec in ("str", "bytes") or not (isinstance(key.spec, list) or key.options)
+    if example.design == "stadium" and example.happens(0.5) and has_file:
         options["memory"] = home / "t.tab"
     value = None if example.happens(0.2) else example.choose(VALUE_TYPES)
     return Subject(example, key, value, **options)

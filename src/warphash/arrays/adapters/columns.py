@@ -20,6 +20,7 @@ from ...errors import DtypeError
 from ..arrow import give_values
 from ..arrow_values import Names, Valid, arrow_format
 from ..library import Allocator, ArrayView, Dtype, Library, Shape
+from ..strings import StringArray
 from ..times import in_unit_of
 from .numpy import NUMPY
 
@@ -34,7 +35,7 @@ __all__ = [
     "plain_library",
 ]
 
-Make = Callable[[npt.NDArray[Any]], Any]
+Make = Callable[[Any], Any]
 
 
 class ColumnLibrary:
@@ -45,7 +46,7 @@ class ColumnLibrary:
     name
         Name of the library.
     make
-        Makes a column of a NumPy array.
+        Makes a column of a NumPy array, or of a `StringArray`.
     of_rows
         The adapter for columns without labels, if ``make`` labels its columns; None if it does not.
     """
@@ -72,6 +73,10 @@ class ColumnLibrary:
     def export(self, made: ArrayView) -> Any:
         """A column of the array."""
         return self._make(made.owner)
+
+    def strings(self, made: StringArray) -> Any:
+        """A column of strings."""
+        return self._make(made)
 
     def example(self, device: str) -> Any:
         """An empty column, on whatever device the table is."""
@@ -129,8 +134,8 @@ class _Given:
         return give_values(*self._given)
 
 
-def column_of(library: str, array: npt.NDArray[Any], valid: Valid = None) -> Any:
-    """A column of a library, without labels; null where ``valid`` is False.
+def column_of(library: str, array: npt.NDArray[Any] | StringArray, valid: Valid = None) -> Any:
+    """A column of a library, without labels; null where ``valid`` is False. Strings say themselves which are null.
 
     Where there are nulls, NaT is none of them: such times become Arrow data, in which NaT is the least number.
 
@@ -139,6 +144,8 @@ def column_of(library: str, array: npt.NDArray[Any], valid: Valid = None) -> Any
     DtypeError
         If the library has no such column.
     """
+    if isinstance(array, StringArray):
+        return _STRINGS[library](array)
     try:
         return _COLUMNS[library](array, valid)
     except MemoryError:
@@ -213,6 +220,25 @@ _COLUMNS: dict[str, Callable[[npt.NDArray[Any], Valid], Any]] = {
 }
 
 
+def _strings_of_pandas(made: StringArray) -> Any:
+    return sys.modules["pandas"].Series(made.tolist(), dtype="str" if made.text else object)
+
+
+def _strings_of_polars(made: StringArray) -> Any:
+    return sys.modules["polars"].Series(made)
+
+
+def _strings_of_pyarrow(made: StringArray) -> Any:
+    return sys.modules["pyarrow"].array(made)
+
+
+_STRINGS: dict[str, Callable[[StringArray], Any]] = {
+    "pandas": _strings_of_pandas,
+    "polars": _strings_of_polars,
+    "pyarrow": _strings_of_pyarrow,
+}
+
+
 def _has_nat(array: npt.NDArray[Any]) -> bool:
     return array.dtype.kind in "Mm" and bool(np.isnat(array).any())
 
@@ -270,20 +296,20 @@ def name_items(made: Any, names: Names) -> Any:
     return made
 
 
-def _pandas_column(array: npt.NDArray[Any], index: Any = None, name: Any = None) -> Any:
+def _pandas_column(array: npt.NDArray[Any] | StringArray, index: Any = None, name: Any = None) -> Any:
     made = column_of("pandas", array)
     if index is not None:
         made.index = index
-    if array.ndim == 1:
+    if len(array.shape) == 1:
         made.name = name
     return made
 
 
-def _polars_column(array: npt.NDArray[Any], name: str = "") -> Any:
+def _polars_column(array: npt.NDArray[Any] | StringArray, name: str = "") -> Any:
     return column_of("polars", array).alias(name)
 
 
-def _arrow_column(array: npt.NDArray[Any]) -> Any:
+def _arrow_column(array: npt.NDArray[Any] | StringArray) -> Any:
     return column_of("pyarrow", array)
 
 

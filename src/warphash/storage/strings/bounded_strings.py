@@ -1,7 +1,7 @@
 """Strings in a table of at most so many keys: a `StringRows` whose numbers are bounded.
 
 A key that leaves is a number that leaves, and its string is one that is no key. So strings of keys that left are
-forgotten as those of erased keys are (`StringRows.collect`), and their numbers are given to others. Ranks lie beside
+forgotten as those of erased keys are (`HeldStrings.collect`), and their numbers are given to others. Ranks lie beside
 numbers, and a new key has a new rank. The frequencies of "lfu" outlive their keys: they are those of the strings'
 hashes (`ByHash`), which no other number inherits.
 """
@@ -48,7 +48,7 @@ class BoundedStrings(StringRows):
 
     @property
     def unused(self) -> StringRows:
-        return StringRows(self.strings, self.inner.unused, self.value_bytes, drops_nulls=self.drops_nulls)
+        return StringRows(self.strings, self.inner.unused, self.value_bytes, **self._rules)
 
     def update(self, batch: Batch, **ranking: int) -> None:
         """As `BoundedRows.update`. The strings of a piece get numbers once those before it have left."""
@@ -69,18 +69,17 @@ class BoundedStrings(StringRows):
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any, out_ranks: int = 0) -> int:
         if not out_ranks:
             return super().scan(room, out_keys, out_values, stream)
-        numbers = self._numbers(room)
+        numbers = self._held.numbers(room)
         found = self.inner.scan(room, numbers.ptr if out_keys else 0, out_values, stream, out_ranks)
         if out_keys:
             self.strings.rows_of(numbers.ptr, min(found, room), out_keys)
         return found
 
     def copy(self, stream: Any) -> BoundedStrings:
-        numbers, n = self._live(stream)
-        strings, inner = self.strings.copy(numbers.ptr, n), self.inner.copy(stream)
+        strings, inner = self._held.copied(stream), self.inner.copy(stream)
         if isinstance(inner.policy, ByHash):
             inner.policy.strings = strings
-        return BoundedStrings(strings, inner, self.value_bytes, drops_nulls=self.drops_nulls)
+        return BoundedStrings(strings, inner, self.value_bytes, **self._rules)
 
     # ---- keys that leave
     def least(self, n: int, stream: Any) -> Least:

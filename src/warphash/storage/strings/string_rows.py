@@ -1,8 +1,9 @@
 """A storage whose keys are strings: a `StringTable` that numbers them, and a storage of any design for the numbers.
 
 An update gives the strings of its batch numbers, and updates the numbers. If it stops in between, or the batch does not
-fit, there are strings whose number is no key. They are no keys of the table, and `collect` forgets them. So the inner
-storage alone decides what the table holds, and its transactions are those of the table.
+fit, there are strings whose number is no key. They are no keys of the table, and are forgotten later
+(`held_strings.py`). So the inner storage alone decides what the table holds, and its transactions are those of the
+table.
 """
 
 from __future__ import annotations
@@ -20,12 +21,10 @@ from ..batch import Batch, MixedBatch
 from ..groups.table_numbers import Numbers, number_keys
 from ..rows import Rows
 from ..slots import MemoryUse, Slots
+from .held_strings import HeldStrings
 from .string_table import NUMBER_BYTES, ROW_BYTES, StringTable, bytes_at, elements_without_nulls
 
-__all__ = ["FEWEST_TO_COLLECT", "StringRows"]
-
-FEWEST_TO_COLLECT = 1 << 14
-"""Strings that are no keys, below which none are looked for."""
+__all__ = ["StringRows"]
 
 
 class StringRows:
@@ -41,12 +40,24 @@ class StringRows:
         Width of a value; 0 for none.
     drops_nulls
         Updates leave nulls out; otherwise all nulls are one key.
+    left_out
+        What an update writes as the value of a null that it leaves out; by default, zeros.
     """
 
     rereads = False  # rows and flags are the table's own
 
-    def __init__(self, strings: StringTable, inner: Rows, value_bytes: int, *, drops_nulls: bool = False) -> None:
+    def __init__(
+        self,
+        strings: StringTable,
+        inner: Rows,
+        value_bytes: int,
+        *,
+        drops_nulls: bool = False,
+        left_out: bytes | None = None,
+    ) -> None:
         self.strings, self.inner, self.value_bytes, self.drops_nulls = strings, inner, value_bytes, drops_nulls
+        self.left_out = bytes(value_bytes) if left_out is None else left_out
+        self._held = HeldStrings(strings, inner)
         self._engine: Engine = inner.store.engine
 
     @property
@@ -58,8 +69,7 @@ class StringRows:
         return self.inner.nbytes + self.strings.nbytes
 
     def memory_use(self) -> MemoryUse:
-        use, reserve = self.inner.memory_use(), self.strings.reserve_nbytes
-        return use._replace(in_use=use.in_use + self.strings.nbytes - reserve, reserve=use.reserve + reserve)
+        return self._held.memory_use()
 
     # ---- the operations of a storage
     def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
@@ -85,7 +95,7 @@ class StringRows:
         if not self.value_bytes and not batch.flags and self._holds_all_strings(batch.stream):
             self._insert_new(batch)
             return
-        numbers = self._intern(batch.keys, batch.n, batch.stream)
+        numbers = self._held.intern(batch.keys, batch.n, batch.stream)
         update: Any = self.inner.update  # of a `BoundedRows`, if there is a ranking
         update(batch._replace(keys=numbers.ptr), **ranking)
 
@@ -119,17 +129,17 @@ class StringRows:
             self._number_all(batch, numbers)
 
     def _number_all(self, batch: Batch, numbers: Numbers) -> None:
-        held = self._intern(batch.keys, batch.n, batch.stream)
+        held = self._held.intern(batch.keys, batch.n, batch.stream)
         number_keys(self.inner, batch._replace(keys=held.ptr), numbers._replace(key_bytes=NUMBER_BYTES))
 
     def _update_some(self, kept: npt.NDArray[np.intp], batch: Batch, ranking: Mapping[str, int]) -> None:
-        """Update by some elements of a batch. The others have no flag, and hold zeros."""
+        """Update by some elements of a batch. The others have no flag, and hold ``left_out``."""
         ranked = self._ranking_of(kept, batch.n, ranking)
         chosen = {**ranking, **{name: array.ctypes.data for name, array in ranked.items()}}
         self._do_some(kept, batch, lambda some: self._update_all(some, chosen))
 
     def _do_some(self, kept: npt.NDArray[np.intp], batch: Batch, work: Callable[[Batch], None]) -> None:
-        """Do ``work`` for some elements of a batch. The others have no flag, and hold zeros."""
+        """Do ``work`` for some elements of a batch. The others have no flag, and hold ``left_out``."""
         n = batch.n
         rows = bytes_at(batch.keys, n, ROW_BYTES)[kept]
         chosen = bytes_at(batch.values, n, self.value_bytes)[kept]
@@ -142,10 +152,10 @@ class StringRows:
             work(some)
         except TableFull as error:
             raise TableFull(str(error), None if error.keys is None else kept[error.keys]) from error
-        for out, width, answers in ((batch.flags, 1, done), (batch.held, self.value_bytes, found)):
+        for out, answers, others in ((batch.flags, done, b"\0"), (batch.held, found, self.left_out)):
             if out:
-                answered = bytes_at(out, n, width)
-                answered[:] = 0
+                answered = bytes_at(out, n, len(others))
+                answered[:] = np.frombuffer(others, np.uint8)
                 answered[kept] = answers
 
     @staticmethod
@@ -161,7 +171,7 @@ class StringRows:
     def execute(self, batch: MixedBatch, default: bytes, stream: Any) -> None:
         if self.drops_nulls and len(elements_without_nulls(batch.keys, batch.n)) < batch.n:
             raise UnsupportedVerb("execute leaves no nulls out: drop them first, or call insert, find and erase")
-        numbers = self._intern(batch.keys, batch.n, stream)
+        numbers = self._held.intern(batch.keys, batch.n, stream)
         self.inner.execute(batch._replace(keys=numbers.ptr), default, stream)
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int:
@@ -169,7 +179,7 @@ class StringRows:
         # Without values there is no order to keep, and the strings of all numbers lie one behind the other.
         if out_keys and not self.value_bytes and size <= room and self.strings.all_rows(size, out_keys):
             return size
-        numbers = self._numbers(room)
+        numbers = self._held.numbers(room)
         found = self.inner.scan(room, numbers.ptr if out_keys else 0, out_values, stream)
         if out_keys:
             self.strings.rows_of(numbers.ptr, min(found, room), out_keys)
@@ -177,57 +187,27 @@ class StringRows:
 
     def clear(self, stream: Any) -> None:
         self.inner.clear(stream)
-        with suppress(MemoryError):  # `collect` forgets them later
+        with suppress(MemoryError):  # the next search forgets them
             self.strings.clear()
 
     def rebuild(self, keys: int, stream: Any) -> None:
         self.inner.rebuild(keys, stream)
-        self.collect(stream)
+        self._held.collect(stream)
 
     def copy(self, stream: Any) -> StringRows:
-        numbers, n = self._live(stream)
-        strings = self.strings.copy(numbers.ptr, n)
-        return StringRows(strings, self.inner.copy(stream), self.value_bytes, drops_nulls=self.drops_nulls)
+        strings = self._held.copied(stream)
+        return StringRows(strings, self.inner.copy(stream), self.value_bytes, **self._rules)
+
+    @property
+    def _rules(self) -> dict[str, Any]:
+        return {"drops_nulls": self.drops_nulls, "left_out": self.left_out}
 
     # ---- strings and numbers
-    def collect(self, stream: Any) -> None:
-        """Forget the strings that are no keys.
-
-        Raises
-        ------
-        MemoryError
-            If there is no room for a copy of the others; nothing has changed.
-        """
-        numbers, n = self._live(stream)
-        self.strings.keep(numbers.ptr, n)
-
     def look_up(self, keys: int, n: int) -> Buffer:
         """The numbers of strings."""
-        numbers = self._numbers(n)
-        self.strings.look_up(keys, n, numbers.ptr)
-        return numbers
+        return self._held.look_up(keys, n)
 
     def numbers_of(self, keys: int, n: int, stream: Any) -> npt.NDArray[np.uint32]:
         """The numbers of strings, which all have one then, in host memory."""
-        numbers = self._intern(keys, n, stream)
+        numbers = self._held.intern(keys, n, stream)
         return self._engine.to_host(numbers.ptr, np.uint32, n)
-
-    def _intern(self, keys: int, n: int, stream: Any) -> Buffer:
-        """The numbers of strings, which all have one then."""
-        if self.strings.used > 2 * self.store.size + FEWEST_TO_COLLECT:
-            with suppress(MemoryError):
-                self.collect(stream)
-        numbers = self._numbers(n)
-        self.strings.intern(keys, n, numbers.ptr)
-        return numbers
-
-    def _live(self, stream: Any) -> tuple[Buffer, int]:
-        """The numbers of all keys, and how many they are. A number has as many pairs as it comes up."""
-        self.store.finish(stream)
-        n = self.store.size
-        numbers = self._numbers(n)
-        self.inner.scan(n, numbers.ptr, 0, stream)
-        return numbers, n
-
-    def _numbers(self, n: int) -> Buffer:
-        return self._engine.allocate(max(1, n * NUMBER_BYTES))

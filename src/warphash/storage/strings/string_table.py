@@ -20,17 +20,29 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import TableFull
+from ...errors import CorruptFile, TableFull
 from ...runtime import memory
 from ...runtime.abi import STRING_SECRETS, StringBatch, StringCounters, StringIndex
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import STRINGS
 from ..new_memory import filled
 
-__all__ = ["NUMBER_BYTES", "ROW_BYTES", "StringTable", "bytes_at", "elements_without_nulls", "packed"]
+__all__ = [
+    "NO_NUMBER",
+    "NUMBER_BYTES",
+    "ROW_BYTES",
+    "Mark",
+    "StringTable",
+    "bytes_at",
+    "elements_without_nulls",
+    "packed",
+]
 
 ROW_BYTES, NUMBER_BYTES = 16, 4
 """Of a ``StringRow``, an address and a length; and of a number."""
+
+NO_NUMBER = 2**32 - 1
+"""What stands for the number of a string that has none (``kernels/strings/cpu/strings.cuh``)."""
 
 NULL_LENGTH, FREE_LENGTH = 2**64 - 1, 2**64 - 2
 """Lengths of no string: of a null, and of a number without a string."""
@@ -50,6 +62,21 @@ LEAST_CHUNK, MOST_CHUNK = 1 << 12, 1 << 26
 """Bytes of a chunk of the arena: each is twice the one before it. A larger piece has a chunk of its size."""
 
 
+class Mark(NamedTuple):
+    """A moment in the life of a `StringTable`.
+
+    Attributes
+    ----------
+    epoch
+        How often strings were forgotten.
+    taken
+        Numbers that were given out since.
+    """
+
+    epoch: int
+    taken: int
+
+
 class State(NamedTuple):
     """What a commit replaces.
 
@@ -67,6 +94,10 @@ class State(NamedTuple):
         The number to give out behind these.
     counters
         ``StringCounters``: what was given out since this state is there.
+    kept_nbytes
+        Of the strings that the last `StringTable.keep` has kept.
+    epoch
+        How often strings were forgotten.
     """
 
     slots: Buffer
@@ -79,6 +110,8 @@ class State(NamedTuple):
     free_count: int
     first: int
     counters: Buffer
+    kept_nbytes: int = 0
+    epoch: int = 0
 
 
 class StringTable:
@@ -110,6 +143,7 @@ class StringTable:
         self._capacity = min(capacity, MOST_STRINGS)
         few = min(capacity, PIECE)
         self._state = self._empty(_bits_for(few), max(1, few))
+        self._is_restored = False  # others hold numbers, in a file that may be damaged
 
     # ---- figures
     @property
@@ -132,9 +166,21 @@ class StringTable:
         rows = ROW_BYTES * (state.room - self.used)
         return rows + state.chunk_bytes - int(self._counters(state).bytes)
 
+    @property
+    def kept_nbytes(self) -> int:
+        """Bytes of the strings that the last `keep` has kept."""
+        return self._state.kept_nbytes
+
+    @property
+    def fresh_nbytes(self) -> int:
+        """Bytes of the strings that have come since."""
+        state = self._state
+        full = sum(chunk.nbytes for chunk in state.chunks[:-1])
+        return full + int(self._counters(state).bytes) - state.kept_nbytes
+
     # ---- strings to numbers, and back
     def look_up(self, rows: int, n: int, numbers: int) -> None:
-        """Write the numbers of ``n`` strings, uint32; 2^32 - 1 for a string that has none."""
+        """Write the numbers of ``n`` strings, uint32; `NO_NUMBER` for a string that has none."""
         self._run("look_up", self._state, n, rows=rows, numbers=numbers)
 
     def intern(self, rows: int, n: int, numbers: int) -> None:
@@ -189,11 +235,22 @@ class StringTable:
         return np.concatenate([self._engine.to_host(state.free.ptr, np.uint32, free)[taken:now], fresh])
 
     def rows_of(self, numbers: int, n: int, rows: int) -> None:
-        """Write where the strings of ``n`` numbers are."""
+        """Write where the strings of ``n`` numbers are.
+
+        Raises
+        ------
+        CorruptFile
+            If the numbers are those of a damaged file, and no strings have them.
+        """
+        self._check_known(numbers, n)
         self._run("rows_of", self._state, n, numbers=numbers, rows=rows)
 
     def hashes(self, numbers: int, n: int, out: int) -> None:
         """Write the hash of each string, uint64; 0 where the number is none."""
+        if self._is_restored:
+            held = self._engine.to_host(numbers, np.uint32, n)
+            held = held[held != NO_NUMBER]
+            self._check_known(held.ctypes.data, len(held))
         index = self._index(self._state, self._seeded)
         self._program.run("hashes", index, StringBatch(n=n, numbers=numbers, hashes=out), n, None)
 
@@ -204,6 +261,79 @@ class StringTable:
             return False
         self._engine.copy(rows, state.strings.ptr, n * ROW_BYTES)
         return True
+
+    def _check_known(self, numbers: int, n: int) -> None:
+        if self._is_restored and (unknown := self.unknown(numbers, n)):
+            raise CorruptFile(
+                f"the file of the table is damaged: {unknown:,} of {n:,} slots name strings that it lacks"
+            )
+
+    @property
+    def _given(self) -> int:
+        """How many numbers were ever given out."""
+        state = self._state
+        return int(state.first + max(0, self._counters(state).taken - state.free_count))
+
+    def unknown(self, numbers: int, n: int) -> int:
+        """How many of ``n`` numbers no string has."""
+        state, given = self._state, self._given
+        asked = self._engine.to_host(numbers, np.uint32, n)
+        is_given = asked < given
+        lengths = _rows_at(state.strings.ptr, given)[asked[is_given], 1]
+        return n - int(np.count_nonzero(lengths != FREE_LENGTH))
+
+    # ---- strings in a file
+    @property
+    def mark(self) -> Mark:
+        """Now, for `numbers_since`."""
+        return Mark(self._state.epoch, int(self._counters(self._state).taken))
+
+    def numbers_since(self, mark: Mark | None) -> npt.NDArray[np.uint32]:
+        """The numbers that were given out since a moment, of the present epoch; all with None."""
+        if mark is not None:
+            return self._given_since(mark.taken)
+        lengths = _rows_at(self._state.strings.ptr, self._given)[:, 1]
+        return np.flatnonzero(lengths != FREE_LENGTH).astype(np.uint32)
+
+    def restore(
+        self, numbers: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]
+    ) -> None:
+        """Have strings with these numbers alone.
+
+        Parameters
+        ----------
+        numbers
+            Where one repeats, its string repeats.
+        lengths
+            Of each string; -1 of a null.
+        data
+            The strings, one behind the other.
+
+        Raises
+        ------
+        CorruptFile
+            If these are no strings with numbers.
+        """
+        stored, n = np.maximum(lengths, 0), len(numbers)
+        if n and (lengths.min() < -1 or int(numbers.max()) >= MOST_STRINGS or int(stored.sum()) != len(data)):
+            raise CorruptFile("the file of the table is damaged: its strings have no possible lengths or numbers")
+        engine = self._engine
+        chunk = engine.allocate(max(1, len(data)))
+        engine.copy(chunk.ptr, data.ctypes.data, len(data))
+        element = np.full(int(numbers.max(initial=0)) + 1, -1)
+        element[numbers] = np.arange(n)
+        live = np.flatnonzero(element >= 0).astype(np.uint32)
+        rows = np.empty((n, 2), np.uint64)
+        rows[:, 0] = np.cumsum(stored) - stored
+        rows[:, 0] += np.uint64(chunk.ptr)
+        rows[:, 1] = lengths.view(np.uint64)
+        state = self._state_of(live, rows[element[live]], chunk, len(data), 0)
+        hashes = np.empty(len(live), np.uint64)
+        batch = StringBatch(n=len(live), numbers=live.ctypes.data, hashes=hashes.ctypes.data)
+        self._program.run("hashes", self._index(state, self._secrets), batch, len(live), None)
+        slots = (hashes & np.uint64(self._hash_mask)) >> np.uint64(32) << np.uint64(32) | (live + np.uint64(1))
+        self._run("move_slots", state, len(live), slots=slots.ctypes.data)
+        self._state, self._is_restored = state, True
 
     # ---- strings that nobody needs
     def keep(self, numbers: int, n: int) -> None:
@@ -225,7 +355,8 @@ class StringTable:
 
     def clear(self) -> None:
         """Forget all strings; keep as much memory for the index and the rows."""
-        self._state = self._empty(self._state.bits, self._state.room)
+        state = self._state
+        self._state = self._empty(state.bits, state.room)._replace(epoch=state.epoch + 1)
 
     # ---- memory
     def _empty(self, bits: int, room: int) -> State:
@@ -249,7 +380,7 @@ class StringTable:
         if used + strings > MOST_STRINGS:
             raise TableFull(f"a table has at most {MOST_STRINGS:,} strings, got {strings:,} more than {used:,}")
         counters = self._counters(state)
-        numbers = state.first + max(0, counters.taken - state.free_count)  # that were ever given out
+        numbers = self._given
         if numbers + strings > state.room:
             room = max(numbers + strings, min(2 * state.room, MOST_STRINGS), self._capacity)
             rows = engine.allocate(ROW_BYTES * room)
@@ -273,7 +404,10 @@ class StringTable:
     def _kept(self, numbers: int, n: int) -> State:
         """A state with the strings of ``n`` numbers alone, in memory of its own."""
         state, engine = self._state, self._engine
-        live = np.unique(engine.to_host(numbers, np.uint32, n))
+        self._check_known(numbers, n)
+        is_live = np.zeros(self._given, np.bool_)
+        is_live[engine.to_host(numbers, np.uint32, n)] = True
+        live = np.flatnonzero(is_live).astype(np.uint32)
         n = len(live)
         rows = np.empty((n, 2), np.uint64)
         self.rows_of(live.ctypes.data, n, rows.ctypes.data)
@@ -281,13 +415,31 @@ class StringTable:
         chunk = engine.allocate(max(1, int(offsets[-1])))
         if n:
             _copy(engine, rows, offsets, chunk.ptr)
-        ever = state.first + max(0, self._counters(state).taken - state.free_count)
+        rows[:, 0] = offsets[:-1]
+        rows[:, 0] += np.uint64(chunk.ptr)
+        kept = self._state_of(live, rows, chunk, int(offsets[-1]), self._given)
+        self._run("move_slots", kept, 1 << state.bits, slots=state.slots.ptr)
+        return kept._replace(epoch=state.epoch + 1)
+
+    def _state_of(
+        self, live: npt.NDArray[np.uint32], rows: npt.NDArray[np.uint64], chunk: Buffer, nbytes: int, ever: int
+    ) -> State:
+        """A state with some strings, and with nothing in its index.
+
+        Parameters
+        ----------
+        live, rows
+            The numbers, which rise, and the rows of their strings.
+        chunk, nbytes
+            The bytes of the strings.
+        ever
+            Numbers that were ever given out, for which there is room at least.
+        """
+        engine, n = self._engine, len(live)
         room = max(1, int(live[-1]) + 1 if n else 0)
         strings = engine.allocate(ROW_BYTES * max(room, ever))
         held = _rows_at(strings.ptr, max(room, ever))
         held[:] = 0, FREE_LENGTH
-        rows[:, 0] = offsets[:-1]
-        rows[:, 0] += np.uint64(chunk.ptr)
         held[live] = rows
         is_free = np.ones(room, np.bool_)
         is_free[live] = False
@@ -299,14 +451,14 @@ class StringTable:
             strings=strings,
             room=max(room, ever),
             chunks=(chunk,),
-            chunk_bytes=int(offsets[-1]),
+            chunk_bytes=nbytes,
             free=engine.from_host(free) if len(free) else None,
             free_count=len(free),
             first=room if n else 0,
             counters=filled(engine, ctypes.sizeof(StringCounters)),
+            kept_nbytes=nbytes,
         )
-        StringCounters.from_address(kept.counters.ptr).bytes = kept.chunk_bytes
-        self._run("move_slots", kept, 1 << state.bits, slots=state.slots.ptr)
+        StringCounters.from_address(kept.counters.ptr).bytes = nbytes
         return kept
 
     # ---- kernels

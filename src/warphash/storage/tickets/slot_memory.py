@@ -23,6 +23,7 @@ import numpy.typing as npt
 from ...errors import PathError
 from ...runtime.engine import Buffer, Engine
 from ...runtime.memory import bytes_at
+from ..file_log import FileLog
 from .table_file import Sizes, TableFile
 
 __all__ = ["DEVICE", "HOST", "FileMemory", "HeldSlots", "Keeper", "SlotMemory", "memory_of"]
@@ -113,6 +114,8 @@ class FileMemory:
         Of the table.
     opens
         The next array is the one that the file holds; those behind it take its place.
+    log
+        What the file keeps beside the slots; None for nothing.
 
     Attributes
     ----------
@@ -122,8 +125,14 @@ class FileMemory:
 
     locked: tuple[TableFile, ...]
 
-    def __init__(self, path: Path, opens: bool = False) -> None:
-        self._path, self._opened = path, TableFile.open(path) if opens else None
+    def __init__(self, path: Path, opens: bool = False, log: FileLog | None = None) -> None:
+        self._path, self._opened, self._log = path, TableFile.open(path) if opens else None, log
+        if self._opened and log is not None:
+            try:
+                log.load(self._opened.log(), self._opened.identity)
+            except BaseException:
+                self._opened.close()
+                raise
         self.locked = (self._opened,) if self._opened else ()
 
     @property
@@ -169,7 +178,7 @@ class FileMemory:
                 "file keeps what the table holds"
             )
         self.locked = (*self.locked, file)
-        file.commit(table, boards)
+        file.commit(table, boards, self._log)
         self.locked = (file,)
 
 
@@ -215,8 +224,8 @@ class _Loaded:
         self.file = new
 
 
-def memory_of(place: str | Path, opens: bool = False) -> SlotMemory:
+def memory_of(place: str | Path, opens: bool = False, log: FileLog | None = None) -> SlotMemory:
     """The memory that ``memory=`` names: ``"device"``, ``"host"``, or the path of a file, which exists if ``opens``."""
     if isinstance(place, Path):
-        return FileMemory(place, opens)
+        return FileMemory(place, opens, log)
     return HOST if place == "host" else DEVICE

@@ -39,7 +39,7 @@ __all__ = ["TicketSlots"]
 
 def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool) -> TicketSlots:
     """Make an empty store for ``capacity`` keys, or open the one that a file holds; see `make_storage`."""
-    memory = memory_of(options.memory, options.opens)
+    memory = memory_of(options.memory, options.opens, options.log)
     if isinstance(memory, FileMemory) and memory.opened:
         found = memory.opened["table"]
         store = TicketSlots(

@@ -5,13 +5,14 @@ Layout, in pages of 4096 bytes:
     slots            as the kernels have them (``kernels/tickets/pairs.cuh``)
     boards, twice    the ticket board, then the board of emptied slots if there is one. A header with an even sequence
                      names the first copy, one with an odd sequence the second.
+    log              strings of any length, if the table has any (``storage/strings/string_log.py``)
 
 A header:
     8 bytes   magic, with the version of this layout
     4 bytes   CRC-32 of the length and the description
     4 bytes   length n of the description, little-endian
     n bytes   description, JSON: the identity of the file, that of the file whose place it took, the sequence, the sizes
-              of the parts, the CRC-32 of the boards, and what the table is
+              of the parts, the CRC-32 of the boards, where the log begins and its bytes, and what the table is
     ...       zeros
     32 bytes  the mark of a journal, at the end of the page; zeros if there is no journal
 
@@ -39,9 +40,10 @@ slot that was not free is written only behind these steps; and it is not given t
   preserve  1. A record with its contents goes to the journal, and to the disk.
             2. The number of records goes to both marks. The first marks of a journal go to the disk. The next ones are
                in the memory of the system when the process is killed; a loss of power may take the last one.
-  commit    slots to disk; boards to the copy that does not count; both to disk; the header to the page that does not
-            count; to disk. Now the marks, which belong to the sequence before, count no longer. The header goes to the
-            other page as well, so a header that is damaged later is no loss; and the journal is removed.
+  commit    slots to disk; boards to the copy that does not count; what is new in the log; all to disk; the header to
+            the page that does not count; to disk. Now the marks, which belong to the sequence before, count no longer.
+            The header goes to the other page as well, so a header that is damaged later is no loss; and the journal is
+            removed.
   open      If there is a mark, the records of the journal, last one first, are written back. Both headers are written
             again if they differ, or have marks; a damaged mark goes first. Then the boards are read.
 A process may be killed at any point. Before the header is whole, the older one counts, with its boards and its journal.
@@ -65,6 +67,10 @@ So two damaged marks are damage, and `open` refuses them. If no mark of the pres
 least has zeros or an older mark, no slot was changed in place; unless marks were lost. The journal tells: if it belongs
 to the present sequence, its records are what the slots hold. If they are not, or if the journal is damaged before its
 last record, `open` refuses the file, and leaves the journal where it is.
+
+The log. The part of it that a header names is not overwritten while the header counts. A commit adds records behind
+that part; or it writes a log that replaces it, in front of it if there is room, and otherwise behind it. So the bytes
+that a killed process has written outside of the part count for nothing, and the next commit writes there.
 
 A file that is open is locked (``flock``), so that no second process opens it. The system releases the lock of a killed
 process. So a file that was not yet committed and can be locked is abandoned, and the next one who comes removes it.
@@ -104,6 +110,7 @@ import numpy.typing as npt
 from ...atomic_file import sync_folder
 from ...errors import CorruptFile, DtypeError, PathError, is_lack_of_room, refused_by_system
 from ...runtime.memory import bytes_at
+from ..file_log import FileLog
 
 __all__ = ["Sizes", "TableFile", "check_describable", "describe"]
 
@@ -229,7 +236,18 @@ def check_describable(table: Mapping[str, Any]) -> None:
     table
         As for `TableFile.commit`, without the numbers that change.
     """
-    numbers = (*Sizes._fields, "sequence", "used_board_bytes", "boards_crc", "size", "tombstones", "slots_seed", "more")
+    numbers = (
+        *Sizes._fields,
+        "log_at",
+        "log_bytes",
+        "sequence",
+        "used_board_bytes",
+        "boards_crc",
+        "size",
+        "tombstones",
+        "slots_seed",
+        "more",
+    )
     identity = "0" * 32
     _page_of({"identity": identity, "replaces": identity, **dict.fromkeys(numbers, 1 << 64), "table": dict(table)})
 
@@ -356,7 +374,7 @@ class TableFile:
             try:
                 file._roll_back()
             except BaseException as error:
-                file._close()  # the traceback keeps the file, and the mend may be to open it again
+                file.close()
                 raise error
         except PathError:
             raise
@@ -364,6 +382,10 @@ class TableFile:
             mend = "give the path of a table's file that may be written"
             raise refused_by_system(error, f"opening {path} to read and to write", mend) from None
         return file
+
+    def close(self) -> None:
+        """Close a file that cannot be used: the traceback keeps it, and the mend may be to open it again."""
+        self._close()
 
     @property
     def is_inherited(self) -> bool:
@@ -423,6 +445,14 @@ class TableFile:
         if zlib.crc32(boards.data) != self.description["boards_crc"]:
             raise CorruptFile(f"the ticket board in {self.path} does not match its checksum")
         return boards
+
+    def log(self) -> Bytes:
+        """The log of the last commit."""
+        assert self.description is not None
+        at, nbytes = _log_in(self.description)
+        content = np.empty(nbytes, np.uint8)
+        self._read(content, self.sizes.nbytes + at)
+        return content
 
     def _read(self, into: Bytes, at: int) -> None:
         view = into.data.cast("B")
@@ -581,8 +611,8 @@ class TableFile:
             )
 
     # ---- commits
-    def commit(self, table: Mapping[str, Any], boards: Sequence[Bytes]) -> None:
-        """Make the table what counts: its slots as they are now, and these boards.
+    def commit(self, table: Mapping[str, Any], boards: Sequence[Bytes], log: FileLog | None = None) -> None:
+        """Make the table what counts: its slots as they are now, these boards, and a log.
 
         Parameters
         ----------
@@ -598,16 +628,17 @@ class TableFile:
         """
         self.check_process()
         try:
-            self._commit(table, boards)
+            self._commit(table, boards, log)
         except PathError:
             raise
         except OSError as error:
             raise refused_by_system(error, f"a commit of {self.path}", _FLUSH_AGAIN) from None
 
-    def _commit(self, table: Mapping[str, Any], boards: Sequence[Bytes]) -> None:
+    def _commit(self, table: Mapping[str, Any], boards: Sequence[Bytes], log: FileLog | None) -> None:
         # After an interrupt, only the disk knows whether the last commit was one.
         self._journal = self._imaged = self._durable_mark = None
-        sequences = self._sequences()
+        headers = self._headers()
+        sequences = [description["sequence"] if description else -1 for description in headers]
         sequence = max(sequences) + 1
         if self._map is not None:
             self._map.flush()
@@ -616,6 +647,7 @@ class TableFile:
             self._write(board, at)
             crc = zlib.crc32(board.data, crc)
             at += board.nbytes
+        log_at, log_bytes = (0, 0) if log is None else self._write_log(log, headers[int(np.argmax(sequences))])
         description = {
             "identity": self.identity,
             "replaces": self._replaces,
@@ -623,6 +655,7 @@ class TableFile:
             **self.sizes._asdict(),
             "used_board_bytes": sum(board.nbytes for board in boards),
             "boards_crc": crc,
+            **({} if log is None else {"log_at": log_at, "log_bytes": log_bytes}),
             "table": dict(table),
         }
         page, order = _page_of(description), sorted(range(_HEADERS), key=sequences.__getitem__)
@@ -633,7 +666,23 @@ class TableFile:
             self._take_name()
         _write_at(self._handle, page, order[1] * _PAGE)
         self.description = description
+        if log is not None:
+            log.confirmed()
+            with suppress(OSError):  # what is behind the log counts for nothing
+                os.ftruncate(self._handle, self.sizes.nbytes + log_at + log_bytes)
         _remove_journal(self._journal_name, self._own_identities)
+
+    def _write_log(self, log: FileLog, newest: Mapping[str, Any] | None) -> tuple[int, int]:
+        """Write what a log lacks: where the log begins then, and its bytes."""
+        at, nbytes = (0, 0) if newest is None else _log_in(newest)
+        part = log.due(self.identity)
+        begin, end = at, at + nbytes
+        if part.replaces:
+            begin = end = 0 if part.nbytes <= at else end
+        for piece in part.pieces:
+            self._write(piece, self.sizes.nbytes + end)
+            end += piece.nbytes
+        return begin, end - begin
 
     @property
     def counts(self) -> bool:
@@ -662,8 +711,16 @@ class TableFile:
 
     def _sequences(self) -> list[int]:
         """That of each header; -1 for a header that is not whole."""
-        found = map(_parse, _split_pages(_header_pages(self._handle, self.path)))
-        return [description["sequence"] if description else -1 for description in found]
+        return [description["sequence"] if description else -1 for description in self._headers()]
+
+    def _headers(self) -> list[dict[str, Any] | None]:
+        """The description in each header; None for a header that is not whole."""
+        return list(map(_parse, _split_pages(_header_pages(self._handle, self.path))))
+
+
+def _log_in(description: Mapping[str, Any]) -> tuple[int, int]:
+    """Where the log begins behind the boards, and its bytes; zeros without a log."""
+    return description.get("log_at", 0), description.get("log_bytes", 0)
 
 
 def _checked(handle: int, path: Path) -> tuple[dict[str, Any], Sizes]:
@@ -680,10 +737,11 @@ def _checked(handle: int, path: Path) -> tuple[dict[str, Any], Sizes]:
     known = os.fstat(handle)
     _refuse_more_names(known, path)
     sizes = Sizes(*(description[name] for name in Sizes._fields))
-    if known.st_size != sizes.nbytes:
+    has_log, log_end = "log_at" in description, sum(_log_in(description))
+    if known.st_size < sizes.nbytes + log_end or (not has_log and known.st_size != sizes.nbytes):
         raise CorruptFile(
-            f"{path} has {known.st_size:,} bytes, and a table of {sizes.slots:,} slots has {sizes.nbytes:,}: it was "
-            "cut or extended"
+            f"{path} has {known.st_size:,} bytes, and a table of {sizes.slots:,} slots has "
+            f"{sizes.nbytes + log_end:,}: it was cut or extended"
         )
     return description, sizes
 
