@@ -221,7 +221,13 @@ _COLUMNS: dict[str, Callable[[npt.NDArray[Any], Valid], Any]] = {
 
 
 def _strings_of_pandas(made: StringArray) -> Any:
-    return sys.modules["pandas"].Series(made.tolist(), dtype="str" if made.text else object)
+    pandas = sys.modules["pandas"]
+    if not made.text:
+        return pandas.Series(made.tolist(), dtype=object)
+    dtype = pandas.Series(dtype="str").dtype
+    if getattr(dtype, "storage", "python") != "pyarrow":
+        return pandas.Series(made.tolist(), dtype=dtype)
+    return pandas.Series(pandas.array(_strings_of_pyarrow(made), dtype))  # without an object for each string
 
 
 def _strings_of_polars(made: StringArray) -> Any:
