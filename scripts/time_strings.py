@@ -5,13 +5,13 @@ Usage: python scripts/time_strings.py [--strings 5_000_000] [--distinct 5_000_00
 
 import argparse
 import importlib.util
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from in_turns import best_of, show
 
 import warphash
 
@@ -48,17 +48,11 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=2)
     given = parser.parse_args()
     jobs = jobs_on(column_of(given.strings, given.distinct))
-    best, sizes = dict.fromkeys(jobs, float("inf")), set()
-    for _ in range(given.runs):  # one job after the other, so that all see the same load of the machine
-        for name, job in jobs.items():
-            begin = time.perf_counter()
-            made = job()
-            best[name] = min(best[name], time.perf_counter() - begin)
-            sizes.add(len(made))
+    sizes = {len(job()) for job in jobs.values()}
     assert len(sizes) == 1
+    best = best_of(jobs, given.runs)
     print(f"{given.strings:,} strings of 10 to 40 bytes, {sizes.pop():,} distinct")
-    for name, seconds in best.items():
-        print(f"{name:32} {1000 * seconds:8,.0f} ms {given.strings / seconds / 1e6:8.1f} M strings/s")
+    show(best, given.strings, "strings")
 
 
 if __name__ == "__main__":

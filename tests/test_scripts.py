@@ -118,10 +118,23 @@ def test_a_wrong_batch_is_no_rate(monkeypatch: pytest.MonkeyPatch, row: str) -> 
         batches(monkeypatch, "--rows", row)
 
 
-def test_distinct_strings_are_timed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    path = SCRIPTS / "time_strings.py"
-    monkeypatch.setattr(sys, "argv", [str(path), "--strings", "3000", "--distinct", "3000", "--runs", "1"])
-    runpy.run_path(str(path), run_name="__main__")
-    strings, *rows = capsys.readouterr().out.splitlines()
-    assert strings == "3,000 strings of 10 to 40 bytes, 3,000 distinct"
-    assert [row.partition("  ")[0] for row in rows][:2] == ["warphash, of a PyArrow column", "PyArrow"]
+TIMED = {
+    "time_strings": (["--strings", "3000", "--distinct", "3000"], "3,000 strings of 10 to 40 bytes, 3,000 distinct"),
+    "time_columns": (["--rows", "3000", "--names", "50"], "3,000 rows of a string and an integer"),
+    "time_string_values": (["--pairs", "3000"], "3,000 pairs of int64 and 20 bytes"),
+}
+
+
+@pytest.mark.parametrize("script", TIMED)
+def test_tables_of_strings_are_timed(
+    script: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each script checks the answers that it times."""
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    options, title = TIMED[script]
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    monkeypatch.setattr(sys, "argv", [script, *options, "--runs", "1"])
+    runpy.run_path(str(SCRIPTS / f"{script}.py"), run_name="__main__")
+    first, *rows = capsys.readouterr().out.splitlines()
+    assert first.startswith(title) and len(rows) > 1 and all(row.endswith("/s") for row in rows)

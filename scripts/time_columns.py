@@ -1,25 +1,28 @@
 """A map from a string and an integer to a number, by warphash, a dict and an index of pandas; best of several runs.
 
-Usage: ROWS=1_000_000 NAMES=200_000 RUNS=7 python examples/keys_of_columns.py
+Usage: python scripts/time_columns.py [--rows 1_000_000] [--names 200_000] [--runs 7]
 """
 
-import os
-import time
+import argparse
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from in_turns import best_of, show
 
 import warphash
 
-rows, names, runs = (
-    int(os.environ.get(name, default)) for name, default in (("ROWS", 20_000), ("NAMES", 4_000), ("RUNS", 2))
-)
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("--rows", type=int, default=20_000)
+parser.add_argument("--names", type=int, default=4_000)
+parser.add_argument("--runs", type=int, default=2)
+given = parser.parse_args()
+rows = given.rows
 
 draw = np.random.default_rng(0)
-texts = [f"name {number}" for number in draw.integers(0, names, rows)]
+texts = [f"name {number}" for number in draw.integers(0, given.names, rows)]
 ids, numbers = draw.integers(0, 100, rows), np.arange(rows)
 column, series = pa.array(texts), pd.Series(texts)
 pairs = list(zip(texts, ids.tolist(), strict=True))
@@ -57,15 +60,9 @@ jobs: dict[str, Callable[[], Any]] = {
     "find, dict": lambda: [model[pair] for pair in pairs],
     "find, pandas": lambda: index.get_indexer(pd.MultiIndex.from_arrays([series, ids])),
 }
-best = dict.fromkeys(jobs, float("inf"))
-for _ in range(runs):  # one job after the other, so that all see the same load of the machine
-    for name, job in jobs.items():
-        begin = time.perf_counter()
-        job()
-        best[name] = min(best[name], time.perf_counter() - begin)
+best = best_of(jobs, given.runs)
 
 assert len(table) == len(model) == len(index)
 assert [pairs[number] for number in table.find((column, ids))[0].tolist()] == pairs
 print(f"{rows:,} rows of a string and an integer, {len(table):,} distinct")
-for name, seconds in best.items():
-    print(f"{name:32} {1000 * seconds:8,.0f} ms {rows / seconds / 1e6:8.1f} M rows/s")
+show(best, rows, "rows")

@@ -1,9 +1,9 @@
 """A map from integers to strings of 20 bytes beside a dict, and as a file: inserts and lookups, best of several runs.
 
-Usage: PAIRS=1_000_000 RUNS=7 python examples/map_to_strings.py
+Usage: python scripts/time_string_values.py [--pairs 1_000_000] [--runs 7]
 """
 
-import os
+import argparse
 import tempfile
 import time
 from collections.abc import Callable
@@ -12,10 +12,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from in_turns import best_of, show
 
 import warphash
 
-n, runs = (int(os.environ.get(name, default)) for name, default in (("PAIRS", 20_000), ("RUNS", 2)))
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("--pairs", type=int, default=20_000)
+parser.add_argument("--runs", type=int, default=2)
+given = parser.parse_args()
+n = given.pairs
 
 draw = np.random.default_rng(1)
 keys = draw.permutation(4 * n)[:n]
@@ -40,12 +45,7 @@ jobs: dict[str, Callable[[], Any]] = {
     "find, to NumPy's strings": lambda: table.find(keys),
     "find, to a pyarrow column": lambda: table.find(key_column),
 }
-best = dict.fromkeys(jobs, float("inf"))
-for _ in range(runs):  # one job after the other, so that all see the same load of the machine
-    for name, job in jobs.items():
-        begin = time.perf_counter()
-        job()
-        best[name] = min(best[name], time.perf_counter() - begin)
+best = best_of(jobs, given.runs)
 assert table.find(key_column)[0].to_pylist() == texts
 
 with tempfile.TemporaryDirectory() as folder:
@@ -59,5 +59,4 @@ with tempfile.TemporaryDirectory() as folder:
     in_file.close()
 
 print(f"{n:,} pairs of int64 and 20 bytes")
-for name, seconds in best.items():
-    print(f"{name:32} {1000 * seconds:8,.0f} ms {n / seconds / 1e6:8.1f} M pairs/s")
+show(best, n, "pairs")
