@@ -30,6 +30,7 @@ from .version import __version__ as __version__
 
 if TYPE_CHECKING:
     from . import relational as relational
+    from . import stream as stream
     from .relational.distinct import (
         UniqueAll,
         UniqueCounts,
