@@ -11,5 +11,6 @@ from __future__ import annotations
 
 from .dedupe import dedupe
 from .group_by import count, group_by, unique
+from .join import join
 
-__all__ = ["count", "dedupe", "group_by", "unique"]
+__all__ = ["count", "dedupe", "group_by", "join", "unique"]

@@ -9,10 +9,10 @@ from typing import Any, BinaryIO
 
 from .. import atomic_file
 from ..errors import ParameterError
-from .partition import joined_tables
+from .partition import larger_tables
 from .workspace import Workspace
 
-__all__ = ["Answer", "answered", "larger_tables"]
+__all__ = ["Answer", "answered"]
 
 _ROWS_OF_GROUP = 1 << 20
 """Rows of a row group, if they fit into half of the share of memory."""
@@ -57,27 +57,12 @@ def answered(work: Workspace, schema: Any, answer: Answer, out: str | os.PathLik
             from pyarrow import parquet
 
             with parquet.ParquetWriter(file, schema) as writer:
-                for table in larger_tables(answer(), work):
+                for table in larger_tables(answer(), work.share // 2, _ROWS_OF_GROUP):
                     rows += len(table)
                     writer.write_table(table, row_group_size=len(table))
 
         atomic_file.replace(out, write)
     return rows
-
-
-def larger_tables(tables: Iterator[Any], work: Workspace) -> Iterator[Any]:
-    """Tables as large as a row group should be, of smaller ones."""
-    held: list[Any] = []
-    rows = nbytes = 0
-    for table in tables:
-        held.append(table)
-        rows += len(table)
-        nbytes += table.nbytes
-        if rows >= _ROWS_OF_GROUP or 2 * nbytes >= work.share:
-            yield joined_tables(held)
-            held, rows, nbytes = [], 0, 0
-    if rows:
-        yield joined_tables(held)
 
 
 def _batches(work: Workspace, answer: Answer) -> Iterator[Any]:

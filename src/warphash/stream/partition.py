@@ -20,11 +20,11 @@ from .key_hash import Form, Words, words_of
 from .spill import SpillFile
 from .workspace import Workspace
 
-__all__ = ["LEVELS", "Keys", "folded", "has_one_key", "joined_tables", "partitioned", "whole"]
+__all__ = ["Keys", "folded", "is_divisible", "joined_tables", "larger_tables", "partitioned", "whole"]
 
 _PART_BITS = 5
 _PARTS = 1 << _PART_BITS
-LEVELS = 64 // _PART_BITS
+_LEVELS = 64 // _PART_BITS
 """How often parts can be divided by bits of a word."""
 
 
@@ -81,6 +81,7 @@ def folded(tables: Iterable[Any], fold: Fold, keys: Keys, work: Workspace, level
             held, size = [state], state.nbytes
             continue
         del held
+        _check_divisible(state, keys, work, level)
         for part in partitioned(_chain(state, source), keys, work, level):
             yield from folded(_read_once(part), fold, keys, work, level + 1)
         return
@@ -109,6 +110,7 @@ def whole(tables: Iterable[Any], keys: Keys, work: Workspace, level: int = 0) ->
         return
     first = joined_tables(held)
     del held
+    _check_divisible(first, keys, work, level)
     for part in partitioned(_chain(first, source), keys, work, level):
         yield from whole(_read_once(part), keys, work, level + 1)
 
@@ -119,27 +121,35 @@ def partitioned(tables: Iterable[Any], keys: Keys, work: Workspace, level: int) 
     Raises
     ------
     MemoryError
-        If the first table, which does not fit into the share of memory, has one word alone: no partition divides it; or
-        if there is no room on the disk.
+        If there is no room on the disk.
     """
-    if level == LEVELS:
-        raise _undivided(keys, work)
     files = [work.spill.file() for _ in range(_PARTS)]
-    is_first = True
-    for table in _larger(tables, work.share):
-        words = keys.words(table)
-        if is_first and has_one_key(words):
-            raise _undivided(keys, work)
-        is_first = False
-        _write_parts(table, words, level, files)
+    for table in larger_tables(tables, work.share):
+        _write_parts(table, keys.words(table), level, files)
     for file in files:
         file.finish()
     return files
 
 
-def has_one_key(words: Words) -> bool:
-    """Whether no bits of some words divide their rows."""
-    return bool(words.min() == words.max())
+def is_divisible(table: Any, keys: Keys, level: int) -> bool:
+    """Whether partitions from some level on divide the rows of a table."""
+    words = keys.words(table)
+    return level < _LEVELS and bool(words.min() < words.max())
+
+
+def larger_tables(tables: Iterable[Any], nbytes: int, rows: int | None = None) -> Iterator[Any]:
+    """Tables of about so many bytes, or rows if these are fewer, of smaller ones."""
+    held: list[Any] = []
+    size = length = 0
+    for table in tables:
+        held.append(table)
+        size += table.nbytes
+        length += len(table)
+        if size >= nbytes or (rows is not None and length >= rows):
+            yield joined_tables(held)
+            held, size, length = [], 0, 0
+    if held:
+        yield joined_tables(held)
 
 
 def joined_tables(tables: Sequence[Any]) -> Any:
@@ -161,30 +171,17 @@ def _write_parts(table: Any, words: Words, level: int, files: Sequence[SpillFile
         begin = end
 
 
-def _undivided(keys: Keys, work: Workspace) -> MemoryError:
-    return MemoryError(
-        f"rows with one key, or with keys that cannot be told apart by {', '.join(keys.names)} alone, take more than "
-        f"{work.share:,} bytes, the part of memory={work.memory:,} for rows: give more memory="
-    )
+def _check_divisible(table: Any, keys: Keys, work: Workspace, level: int) -> None:
+    if not is_divisible(table, keys, level):
+        raise MemoryError(
+            "rows with one key, or with keys that no hash tells apart, take more than "
+            f"{work.share:,} bytes, the part of memory={work.memory:,} that is for rows: give more memory="
+        )
 
 
 def _chain(first: Any, others: Iterator[Any]) -> Iterator[Any]:
     yield first
     yield from others
-
-
-def _larger(tables: Iterable[Any], nbytes: int) -> Iterator[Any]:
-    """Tables of about so many bytes, of smaller ones: the slices of parts are then written in large pieces."""
-    held: list[Any] = []
-    size = 0
-    for table in tables:
-        held.append(table)
-        size += table.nbytes
-        if size >= nbytes:
-            yield joined_tables(held)
-            held, size = [], 0
-    if held:
-        yield joined_tables(held)
 
 
 def _read_once(file: SpillFile) -> Iterator[Any]:

@@ -20,8 +20,9 @@ from .workspace import Workspace
 __all__ = ["Source", "opened", "passes"]
 
 _ROWS_AT_ONCE, _FEWEST_ROWS = 1 << 16, 256
-_BUFFER_BYTES = 1 << 18
-"""Of a column of a Parquet file that is read at one time, before it is decoded."""
+_STREAMED = {"pre_buffer": False, "buffer_size": 1 << 18}
+"""How Parquet files are read: so many bytes of a column at one time. By default, a reader keeps all columns of all row
+groups that it has read."""
 
 
 class Source(Protocol):
@@ -182,7 +183,7 @@ class _ParquetSource:
         schema = _some(self.schema, columns)
         rows = min(_ROWS_AT_ONCE, max(_FEWEST_ROWS, nbytes // self._row_bytes))
         for path in self._paths:
-            with self._parquet.ParquetFile(path, buffer_size=_BUFFER_BYTES) as file:
+            with self._parquet.ParquetFile(path, **_STREAMED) as file:
                 for batch in file.iter_batches(rows, columns=columns):
                     yield from _cut(arrow.Table.from_batches([batch]).select(columns).cast(schema), nbytes)
 

@@ -11,8 +11,8 @@ from .spill import SpillFolder
 
 __all__ = ["Workspace"]
 
-_SHARES = 10
-"""Rows that are held take a tenth of the memory. A verb takes up to six times their bytes beside them (measured for
+_SHARES = 12
+"""Rows that are held take a twelfth of the memory. A verb takes up to six times their bytes beside them (measured for
 `group_by` of two columns of int64), and batches that are read and written take the rest."""
 
 _MOST_SHARED = 1 << 30
