@@ -9,8 +9,8 @@ from typing import Any, Literal
 from ..errors import ParameterError
 from ..relational.drop_duplicates import drop_duplicates
 from ..relational.group_by import group_by
-from .keyed import ROW, chosen, keyed, keys_of
 from .kept_rows import KeptRows
+from .keyed import ROW, chosen, keyed, keys_of
 from .output import answered
 from .partition import folded
 from .progress import Progress

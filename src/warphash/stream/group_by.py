@@ -11,7 +11,7 @@ from ..relational.drop_duplicates import drop_duplicates
 from ..relational.frames import named
 from ..relational.group_by import group_by as grouped
 from .aggregates import FOLDED, Asked, States
-from .keyed import ROW, chosen, key_names, keyed, keys_of, value_names
+from .keyed import ROW, chosen, keyed, keys_of, value_names
 from .output import answered
 from .partition import folded, whole
 from .progress import Progress

@@ -27,8 +27,8 @@ from ..relational.frames import frame_of
 from ..relational.items import Missing
 from ..relational.matches import How, KeyRows
 from ..relational.merge import merge
-from .keyed import ROW, chosen, keyed, keys_of, value_names
 from .kept_rows import KeptRows
+from .keyed import ROW, chosen, keyed, keys_of, value_names
 from .output import answered
 from .partition import is_divisible, joined_tables, larger_tables, partitioned
 from .progress import Progress
@@ -47,6 +47,10 @@ _PARTNER = "partner"
 
 _INT64 = np.dtype(np.int64)
 _ROWS_AT_ONCE = 1 << 16
+_KEY_COPIES, _ROW_COPIES = 6, 14
+"""Bytes that it takes to look keys up, beside each byte of keys in one column and in several (measured: 5.2 to 6.7 for
+integers, 12 for short strings; 14 for two columns of int64)."""
+
 _FEWER = 4
 """Where the leading side has so many times fewer rows, its keys tell which rows of the other side are needed at all."""
 
@@ -93,8 +97,8 @@ def join(
 
     Notes
     -----
-    O(n + m + p) for n and m rows and p pairs. If the right side, or for ``how="right"`` the left one, takes a sixth of
-    ``memory`` at most, the other one is read once. A key may have any number of rows on both sides.
+    O(n + m + p) for n and m rows and p pairs. If the right side, or for ``how="right"`` the left one, fits into half of
+    ``memory`` with what it takes to look its keys up, the other one is read once. A key may have any number of rows on both sides.
 
     Examples
     --------
@@ -155,7 +159,7 @@ class _Joining:
         self._payload = list(dict.fromkeys(theirs))
         self._keys = keys_of(self._lead.source, self._lead.on, self._other.source, self._other.on)
         self._other_keys = keys_of(self._other.source, self._other.on, self._lead.source, self._lead.on)
-        self._limit = 2 * work.share
+        self._limit = work.memory // 2
 
     def tables(self) -> Iterator[Any]:
         """The answer."""
@@ -177,16 +181,23 @@ class _Joining:
         size = 0
         for table in tables:
             held.append(table)
-            size += table.nbytes
+            size += self._cost(table)
             if size < self._limit:
                 continue
             if self._how in ("semi", "anti"):  # one row of each key says all
                 state = drop_duplicates(joined_tables(held), self._other_keys.names)
-                held, size = [state], state.nbytes
+                held, size = [state], self._cost(state)
                 if 2 * size < self._limit:
                     continue
             return held, False
         return held, True
+
+    def _cost(self, table: Any) -> int:
+        """Bytes of a table whose keys are looked up."""
+        names = self._keys.names
+        keys = sum(table[name].nbytes for name in names)
+        nbytes: int = table.nbytes + keys * (_KEY_COPIES if len(names) == 1 else _ROW_COPIES)
+        return nbytes
 
     def _needed(self, tables: Iterator[Any]) -> Iterator[Any]:
         """Those rows of the other side that may have a partner, if a few keys tell."""
@@ -197,8 +208,8 @@ class _Joining:
         size = 0
         for table in keyed(self._lead.source, self._lead.on, (), "keys", self._work):
             held.append(table)
-            size += table.nbytes
-            if size > self._work.share:
+            size += self._cost(table)
+            if 2 * size > self._limit:
                 return tables
         if not held:
             return iter(())
@@ -307,7 +318,7 @@ class _Joining:
         first = joined_tables(held)
         if not is_divisible(first, self._other_keys, level):
             act(first, lead())
-            for block in larger_tables(rest, self._limit):
+            for block in larger_tables(rest, self._work.share):
                 act(block, lead())
             return
         held.clear()
