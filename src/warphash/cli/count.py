@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from . import data_files
-from .data_files import FILES, ON, OUT, STANDARD, TEXT
+from .data_files import FILES, MEMORY, ON, OUT, STANDARD, TEXT
 from .summary import Work
 
 __all__ = ["count"]
 
 _BARS = 20
 _LONGEST_LABEL = 40
+
+
+class _Shown(NamedTuple):
+    """What is shown of the counts."""
+
+    top: int | None
+    name: str
+    plot: Path | None
 
 
 def count(
@@ -27,6 +35,7 @@ def count(
         Path | None, typer.Option(metavar="FILE", help="File for a picture of the most frequent, such as x.png.")
     ] = None,
     text: Annotated[bool, TEXT] = False,
+    memory: Annotated[str | None, MEMORY] = None,
 ) -> None:
     """Count how often each value of columns appears, the most frequent first.
 
@@ -43,6 +52,9 @@ def count(
         check_picture(plot)
         if out != STANDARD and plot.resolve() == Path(out).resolve():
             raise ParameterError(f"--out and --plot are both {out}: give two files")
+    if memory is not None:
+        _stream(files, on, work, out, memory, _Shown(top, name, plot), text)
+        return
     with work.step("read"):
         table = data_files.read(files, lambda names: data_files.chosen(names, on, "--on"), text=text)
     keys = data_files.chosen(table.column_names, on, "--on")
@@ -56,6 +68,34 @@ def count(
         if plot:
             _draw(counted, plot)
     work.report(rows_in=len(table), distinct_keys=len(rows), rows_out=len(counted))
+
+
+def _stream(
+    paths: list[str],
+    on: list[str] | None,
+    work: Work,
+    out: str,
+    memory: str,
+    shown: _Shown,
+    text: bool,
+) -> None:
+    from .. import stream
+    from .data_streams import Streams
+
+    drawn: list[Any] = []
+
+    def seen(table: Any) -> None:
+        if not drawn:
+            drawn.append(table.slice(0, _BARS))
+
+    with Streams(memory, out) as streams:
+        with work.step("look", shown=False):
+            source = streams.opened(paths, lambda names: data_files.chosen(names, on, "--on"), text=text)
+        with work.step("count", shown=False):
+            rows = streams.write(stream.count(source, name=shown.name, **streams.means), shown.top, seen)
+            if shown.plot:
+                _draw(drawn[0], shown.plot)
+    work.report(rows_in=source.rows, distinct_keys=rows, rows_out=rows if shown.top is None else min(shown.top, rows))
 
 
 def _draw(counted: Any, path: Path) -> None:

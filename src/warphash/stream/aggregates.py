@@ -1,7 +1,7 @@
 """What groups keep of their rows, so that states of two stretches of rows become one, and the answers that follow.
 
-A row becomes the state of a group of one row: its value for a minimum, 1 for a count. States of equal keys are combined by
-an operation of `group_by`, any number of times. Answers that no such state has, such as medians, are not here.
+A row becomes the state of a group of one row: its value for a minimum, 1 for a count. States of equal keys are combined
+by an operation of `group_by`, any number of times. Answers that no such state has, such as medians, are not here.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ class States:
     def __init__(self, asked: Asked, types: Mapping[str, Any]) -> None:
         self._asked, self._types = asked, types
         self._columns = {
-            name: [f"{name}:{place}" for place in range(len(_KEPT[operation]))] for name, (_, operation) in asked.items()
+            name: [f"{name}:{place}" for place in range(len(_KEPT[operation]))]
+            for name, (_, operation) in asked.items()
         }
 
     def of_rows(self, table: Any, values: Sequence[str]) -> dict[str, Any]:
@@ -115,7 +116,9 @@ class States:
 
     def answers(self, table: Any) -> dict[str, Any]:
         """The answers of a table of states."""
-        return {name: self._answer(operation, table, self._columns[name]) for name, (_, operation) in self._asked.items()}
+        return {
+            name: self._answer(operation, table, self._columns[name]) for name, (_, operation) in self._asked.items()
+        }
 
     def _answer(self, operation: str, table: Any, labels: Sequence[str]) -> Any:
         import pyarrow as arrow

@@ -57,14 +57,14 @@ def unique(
     folder
         Where these files are; None: the temporary folder of the system.
     progress
-        None: a bar if standard error is a terminal; True: there, or else a line every few seconds; False: nothing; or an
-        object with the methods of `progress.Progress`.
+        None: a bar if standard error is a terminal; True: there, or else a line every few seconds; False: nothing; or
+        an object with the methods of `progress.Progress`.
 
     Returns
     -------
     rows or reader
-        The number of rows that were written to ``out``; or a ``RecordBatchReader`` of the answer, whose work begins when
-        it is read.
+        The number of rows that were written to ``out``; or a ``RecordBatchReader`` of the answer, whose work begins
+        when it is read.
 
     Raises
     ------
@@ -157,9 +157,10 @@ def group_by(
     Parameters
     ----------
     agg
-        For each column of the answer: ``(name, operation)`` or ``"size"``, as `FrameGroupBy.agg` takes it. Of ``size``,
-        ``count``, ``sum``, ``prod``, ``mean``, ``min``, ``max``, ``first``, ``last``, ``any`` and ``all``, a key may have
-        any number of rows. If there is another operation among them, the rows of each key have to fit into memory.
+        For each column of the answer: ``(name, operation)`` or ``"size"``, as `FrameGroupBy.agg` takes it. For
+        ``size``, ``count``, ``sum``, ``prod``, ``mean``, ``min``, ``max``, ``first``, ``last``, ``any`` and ``all``, a
+        key may have any number of rows. With another operation among them, the rows of each key have to fit into a
+        twelfth of ``memory``.
     src, on, out, memory, folder, progress
         As of `unique`.
 

@@ -4,15 +4,16 @@ One side leads: its rows come in their order, each with its partners. That is th
 right one. The other side is looked up:
 
 1. If it fits into memory, the rows of the leading side go by in batches, once.
-2. If not, both sides are divided by their keys (`partition`): the leading side's keys and numbers of rows, and the other
-   side's keys and those columns that the answer has. Part by part, pairs are found, and written as a run in the order of
-   leading rows (`runs`). The leading side is read again, and each of its rows meets its pairs. For ``"semi"`` and
-   ``"anti"``, parts tell which leading rows have a partner, a bit each.
+2. If not, both sides are divided by their keys (`partition`): the leading side's keys and numbers of rows, and the
+   other side's keys and those columns that the answer has. Part by part, pairs are found, and written as a run in the
+   order of leading rows (`runs`). The leading side is read again, and each of its rows meets its pairs. For ``"semi"``
+   and ``"anti"``, parts tell which leading rows have a partner, a bit each.
 3. A part with one key that does not fit is cut into blocks. The leading rows of the part go by once for each block.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
@@ -98,7 +99,8 @@ def join(
     Notes
     -----
     O(n + m + p) for n and m rows and p pairs. If the right side, or for ``how="right"`` the left one, fits into half of
-    ``memory`` with what it takes to look its keys up, the other one is read once. A key may have any number of rows on both sides.
+    ``memory`` with what it takes to look its keys up, the other one is read once. A key may have any number of rows on
+    both sides.
 
     Examples
     --------
@@ -111,10 +113,9 @@ def join(
     """
     work = Workspace(memory, folder, progress)
     sources = opened(left, work), opened(right, work)
-    empty = [source.schema.empty_table() for source in sources]
-    schema = merge(
-        *empty, how, on=on, left_on=left_on, right_on=right_on, suffixes=suffixes, nulls=nulls
-    ).schema  # raises for what cannot be joined
+    mine, theirs = (source.schema.empty_table() for source in sources)
+    names: dict[str, Any] = {"on": on, "left_on": left_on, "right_on": right_on}
+    schema = merge(mine, theirs, how, **names, suffixes=suffixes, nulls=nulls).schema  # raises as merge
     if on is None and left_on is None:
         on = [name for name in sources[0].schema.names if name in sources[1].schema.names]
     sides = [
@@ -251,7 +252,7 @@ class _Joining:
     def _pairs(
         self, known: KeyRows, elements: Elements, table: Any, payload: Any, *, keeps_all: bool
     ) -> Iterator[tuple[Rows, Rows]]:
-        """Rows of a table, and those of the other side that are their partners, as many at a time as fit into memory."""
+        """Rows of a table, and those of the other side that are their partners: as many at a time as memory takes."""
         codes = known.codes_of(elements)
         counts = known.counts_of(codes)
         ends = (counts.clip(1) if keeps_all else counts).cumsum()
@@ -322,7 +323,7 @@ class _Joining:
                 act(block, lead())
             return
         held.clear()
-        others = partitioned(_chain(first, rest), self._other_keys, self._work, level)
+        others = partitioned(itertools.chain([first], rest), self._other_keys, self._work, level)
         del first
         leads = partitioned(lead(), self._keys, self._work, level)
         for other, part in zip(others, leads, strict=True):
@@ -462,8 +463,3 @@ def _columns_of(sides: Sequence[_Side], how: How) -> list[_Column]:
     if how not in ("semi", "anti"):
         made += [_Column(is_right, name, None) for name in right.source.schema.names if name not in shared]
     return made
-
-
-def _chain(first: Any, others: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from others

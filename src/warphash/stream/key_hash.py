@@ -145,12 +145,14 @@ def _values(chunk: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """The values of a chunk as they lie in memory, those of nulls included."""
     n, base = len(chunk), dtype.base
     each = dtype.itemsize // base.itemsize
-    items = np.frombuffer(chunk.buffers()[1] or b"", base, n * each, chunk.offset * dtype.itemsize) if n else []
-    return np.asarray(items, base).reshape((n, *dtype.shape))
+    if not n:
+        return np.empty((0, *dtype.shape), base)
+    items = np.frombuffer(chunk.buffers()[1], base, n * each, chunk.offset * dtype.itemsize)
+    return items.reshape((n, *dtype.shape))
 
 
 def _fold_texts(words: Words, chunk: Any) -> None:
-    """Fold strings: their lengths, and then their bytes, eight at a time, for as long as there are strings with more."""
+    """Fold strings: their lengths, and then their bytes, eight at a time, while there are strings with more."""
     n = len(chunk)
     if not n:
         return

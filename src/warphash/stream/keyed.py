@@ -1,4 +1,4 @@
-"""The key columns of a source, and values beside them, by names of our own: nothing that a caller named is in the way."""
+"""The key columns of a source, and values beside them, by names of our own, which no name of a caller can meet."""
 
 from __future__ import annotations
 

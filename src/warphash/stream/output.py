@@ -13,7 +13,7 @@ from ..errors import ParameterError
 from .partition import larger_tables
 from .workspace import Workspace
 
-__all__ = ["Answer", "answered"]
+__all__ = ["Answer", "answered", "row_groups", "write_parquet"]
 
 _ROWS_OF_GROUP = 1 << 20
 """Rows of a row group, if they fit into half of the share of memory."""
@@ -57,16 +57,26 @@ def answered(work: Workspace, schema: Any, answer: Answer, out: str | os.PathLik
 
         def write(file: BinaryIO) -> None:
             nonlocal rows
-            from pyarrow import parquet
-
-            tables = larger_tables(answer(), work.share // 2, _ROWS_OF_GROUP)
-            first = next(tables, schema.empty_table())
-            with parquet.ParquetWriter(file, schema, use_dictionary=_repeating(first)) as writer:
-                for table in itertools.chain([first], tables):
-                    rows += len(table)
-                    writer.write_table(table, row_group_size=max(1, len(table)))
+            rows = write_parquet(schema, row_groups(answer(), work), file)
 
         atomic_file.replace(out, write)
+    return rows
+
+
+def row_groups(tables: Iterator[Any], work: Workspace) -> Iterator[Any]:
+    """Tables as large as row groups of a file should be, of smaller ones."""
+    return larger_tables(tables, work.share // 2, _ROWS_OF_GROUP)
+
+
+def write_parquet(schema: Any, tables: Iterator[Any], file: BinaryIO) -> int:
+    """Write tables to a Parquet file, each as a row group, and return how many rows these are."""
+    from pyarrow import parquet
+
+    first, rows = next(tables, schema.empty_table()), 0
+    with parquet.ParquetWriter(file, schema, use_dictionary=_repeating(first)) as writer:
+        for table in itertools.chain([first], tables):
+            rows += len(table)
+            writer.write_table(table, row_group_size=max(1, len(table)))
     return rows
 
 

@@ -1,16 +1,17 @@
 """Rows by the hash of their keys: the one mechanism for what does not fit into memory.
 
 Tables with key columns come in. As long as they fit into the share of memory of a call, they are held. Then they go to
-one file for each of 32 parts, by bits of the words of their keys (`key_hash`). Rows with equal keys are in one part. Then
-one part after the other is handled as all rows were. If a part does not fit, the next bits of the words divide it.
+one file for each of 32 parts, by bits of the words of their keys (`key_hash`). Rows with equal keys are in one part.
+Then one part after the other is handled as all rows were. If a part does not fit, the next bits of the words divide it.
 
 `folded` is for states that have one row for each distinct key: before anything is written, and in each part, rows with
-equal keys become one. So a key with any number of rows fits. `whole` is for answers that need all rows of a key at once;
-a key with too many of them is an error.
+equal keys become one. So a key with any number of rows fits. `whole` is for answers that need all rows of a key at
+once; a key with too many of them is an error.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -80,9 +81,11 @@ def folded(tables: Iterable[Any], fold: Fold, keys: Keys, work: Workspace, level
         if 2 * state.nbytes < work.share:
             held, size = [state], state.nbytes
             continue
-        del held
+        held = []
         _check_divisible(state, keys, work, level)
-        for part in partitioned(_chain(state, source), keys, work, level):
+        rows = itertools.chain([state], source)
+        del state
+        for part in partitioned(rows, keys, work, level):
             yield from folded(_read_once(part), fold, keys, work, level + 1)
         return
     if held:
@@ -109,9 +112,11 @@ def whole(tables: Iterable[Any], keys: Keys, work: Workspace, level: int = 0) ->
             yield joined_tables(held)
         return
     first = joined_tables(held)
-    del held
+    held.clear()
     _check_divisible(first, keys, work, level)
-    for part in partitioned(_chain(first, source), keys, work, level):
+    rows = itertools.chain([first], source)
+    del first
+    for part in partitioned(rows, keys, work, level):
         yield from whole(_read_once(part), keys, work, level + 1)
 
 
@@ -177,11 +182,6 @@ def _check_divisible(table: Any, keys: Keys, work: Workspace, level: int) -> Non
             "rows with one key, or with keys that no hash tells apart, take more than "
             f"{work.share:,} bytes, the part of memory={work.memory:,} that is for rows: give more memory="
         )
-
-
-def _chain(first: Any, others: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from others
 
 
 def _read_once(file: SpillFile) -> Iterator[Any]:

@@ -50,7 +50,8 @@ class Lines:
 
     def __init__(self, seconds: float = _SECONDS) -> None:
         self._seconds, self._next = seconds, time.monotonic() + seconds
-        self._step, self._rows, self._done = "", None, 0
+        self._step, self._done = "", 0
+        self._rows: int | None = None
 
     def begin(self, step: str, rows: int | None) -> None:
         """As of `Progress`."""

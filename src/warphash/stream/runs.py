@@ -1,9 +1,9 @@
 """Sorted runs, and their merge: what parts answer comes in the order of rows again.
 
-A run is a sequence of tables in ascending order of one or two columns of int64, in memory or in a file. A block of each
-is in memory. All rows up to the least of the blocks' last rows can be sorted and given out, because no later block has a
-lower one. If there are more runs than blocks fit into memory, some are merged into one run first (Knuth, The Art of
-Computer Programming, volume 3, section 5.4.1).
+A run is a sequence of tables in ascending order of one or two columns of int64, in memory or in a file. A block of
+each is in memory. All rows up to the least of the blocks' last rows can be sorted and given out, because no later block
+has a lower one. If there are more runs than blocks fit into memory, some are merged into one run first (Knuth, The Art
+of Computer Programming, volume 3, section 5.4.1).
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ share of the call, and then in a spill file.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -112,15 +113,10 @@ def _opened(given: Any, work: Workspace) -> Source:
 def _of_iterator(batches: Iterator[Any], work: Workspace) -> Source:
     first = next(batches, None)
     if first is None:
-        raise ParameterError("expected at least one batch, got an iterator without: give a RecordBatchReader, or a table")
+        raise ParameterError("expected at least one batch, got an iterator without: give a RecordBatchReader")
     if not hasattr(first, "schema"):
         raise DtypeError(f"expected batches or tables of PyArrow from the iterator, got {type(first).__name__}")
-    return _Recorded(first.schema, _chain(first, batches), work)
-
-
-def _chain(first: Any, others: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from others
+    return _Recorded(first.schema, itertools.chain([first], batches), work)
 
 
 class _TableSource:
@@ -210,9 +206,8 @@ class _Recorded:
         for batch in self._batches:
             given = batch if isinstance(batch, arrow.Table) else arrow.Table.from_batches([batch])
             if given.schema.names != self.schema.names:
-                raise ParameterError(
-                    f"expected columns {', '.join(self.schema.names)} in each batch, got {', '.join(given.schema.names)}"
-                )
+                expected, got = (", ".join(schema.names) for schema in (self.schema, given.schema))
+                raise ParameterError(f"expected the columns {expected} in each batch, got {got}")
             for table in _cut(given.cast(self.schema), max(1, self._work.share // 4)):
                 rows += len(table)
                 size += table.nbytes

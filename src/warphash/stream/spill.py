@@ -107,7 +107,9 @@ class SpillFile:
     """Tables of one schema, as a stream of Arrow. First all are written, then they are read, any number of times."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._writer, self._sink = path, None, None
+        self._path = path
+        self._writer: Any = None
+        self._sink: Any = None
         self.rows, self.nbytes = 0, 0
 
     def write(self, table: Any) -> None:
