@@ -23,13 +23,14 @@ import numpy.typing as npt
 
 from ..relational.composites import rows_at
 from ..relational.drop_duplicates import drop_duplicates
-from ..relational.elements import Elements
+from ..relational.elements import Elements, elements_of
 from ..relational.frames import frame_of
 from ..relational.items import Missing
 from ..relational.matches import How, KeyRows
 from ..relational.merge import merge
 from .kept_rows import KeptRows
 from .keyed import ROW, chosen, keyed, keys_of, value_names
+from .likely_rows import LikelyRows
 from .output import answered
 from .partition import is_divisible, joined_tables, larger_tables, partitioned
 from .progress import Progress
@@ -236,24 +237,38 @@ class _Joining:
         payload = self._empty_payload() if other is None else other.select(names).rename_columns(self._payload)
         payload = payload.combine_chunks()
         known = None if other is None else self._known(self._other, other)
+        likely = LikelyRows(self._work.share if len(self._keys.names) > 1 else 0)
+        if other is not None and likely.is_used:
+            likely.add(self._other_keys.words(other))
         is_seen = np.zeros(len(payload), np.bool_)
         for table in passes(self._lead.source, self._lead_columns, "rows", self._work):
             if known is None:
                 if self._keeps_all:
                     yield self._side_by_side(table, np.arange(len(table)), payload, np.full(len(table), -1))
                 continue
-            elements = self._lead.elements(table, self._lead.on)
-            for rows, partners in self._pairs(known, elements, table, payload, keeps_all=self._keeps_all):
+            codes = self._codes(known, table, likely)
+            for rows, partners in self._pairs(known, codes, table, payload, keeps_all=self._keeps_all):
                 is_seen[partners[partners >= 0]] = True
                 yield self._side_by_side(table, rows, payload, partners)
         if self._how == "outer":
             yield from self._alone(payload.filter(~is_seen))
 
+    def _codes(self, known: KeyRows, table: Any, likely: LikelyRows) -> Rows:
+        """The code of each row's key. Rows that are not likely to have one are not looked up."""
+        keys = table.select(self._lead.on).rename_columns(self._keys.names)
+        places = likely.places(self._keys.words(keys)) if likely.is_used else None
+        found: Rows = known.codes_of(self._elements(self._lead, keys if places is None else keys.take(places)))
+        if places is None:
+            return found
+        codes = np.full(len(table), -1, found.dtype)
+        codes[places] = found
+        return codes
+
     def _pairs(
-        self, known: KeyRows, elements: Elements, table: Any, payload: Any, *, keeps_all: bool
+        self, known: KeyRows, codes: Rows, table: Any, payload: Any, *, keeps_all: bool
     ) -> Iterator[tuple[Rows, Rows]]:
         """Rows of a table, and those of the other side that are their partners: as many at a time as memory takes."""
-        codes = known.codes_of(elements)
+        elements = elements_of(codes)
         counts = known.counts_of(codes)
         ends = (counts.clip(1) if keeps_all else counts).cumsum()
         row_bytes = sum(each.nbytes // max(1, len(each)) + 16 for each in (table, payload))
@@ -278,7 +293,8 @@ class _Joining:
             payload = other.select(names).combine_chunks()
             for table in lead:
                 lead_rows = table[ROW].to_numpy()
-                found = self._pairs(known, self._elements(self._lead, table), table, payload, keeps_all=False)
+                codes = known.codes_of(self._elements(self._lead, table))
+                found = self._pairs(known, codes, table, payload, keeps_all=False)
                 for rows, partners in found:
                     is_seen[partners] = True
                     numbers = {ROW: lead_rows[rows], _PARTNER: other_rows[partners]}
@@ -323,9 +339,11 @@ class _Joining:
                 act(block, lead())
             return
         held.clear()
-        others = partitioned(itertools.chain([first], rest), self._other_keys, self._work, level)
+        rows = itertools.chain([first], rest)
         del first
-        leads = partitioned(lead(), self._keys, self._work, level)
+        likely = LikelyRows(self._work.share)
+        others = partitioned(rows, self._other_keys, self._work, level, likely.add)
+        leads = partitioned(self._likely(lead(), likely), self._keys, self._work, level)
         for other, part in zip(others, leads, strict=True):
             tables = other.read()
             some, is_all = self._held(tables)
@@ -335,6 +353,12 @@ class _Joining:
                 act(joined_tables(some), part.read())
             other.remove()
             part.remove()
+
+    def _likely(self, tables: Iterator[Any], likely: LikelyRows) -> Iterator[Any]:
+        """Those rows of the leading side that may have a partner."""
+        for table in tables:
+            places = likely.places(self._keys.words(table)) if likely.is_used else None
+            yield table if places is None else table.take(places)
 
     def _with_pairs(self, pairs: Iterator[Any]) -> Iterator[Any]:
         """Read the leading side again, and put its rows beside their partners."""

@@ -120,8 +120,19 @@ def whole(tables: Iterable[Any], keys: Keys, work: Workspace, level: int = 0) ->
         yield from whole(_read_once(part), keys, work, level + 1)
 
 
-def partitioned(tables: Iterable[Any], keys: Keys, work: Workspace, level: int) -> list[SpillFile]:
+def partitioned(
+    tables: Iterable[Any],
+    keys: Keys,
+    work: Workspace,
+    level: int,
+    seen: Callable[[Words], object] = lambda words: None,
+) -> list[SpillFile]:
     """Write tables to a file for each part.
+
+    Parameters
+    ----------
+    seen
+        Called with the words of rows as they go by.
 
     Raises
     ------
@@ -130,7 +141,9 @@ def partitioned(tables: Iterable[Any], keys: Keys, work: Workspace, level: int) 
     """
     files = [work.spill.file() for _ in range(_PARTS)]
     for table in larger_tables(tables, work.share):
-        _write_parts(table, keys.words(table), level, files)
+        words = keys.words(table)
+        seen(words)
+        _write_parts(table, words, level, files)
     for file in files:
         file.finish()
     return files
