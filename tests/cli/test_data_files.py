@@ -548,6 +548,7 @@ def test_a_picture_with_memory(run: Any) -> None:
         (("join", "a.csv", "a.csv", "--validate", "1:1"), "--validate looks at all keys in memory"),
         (("unique", "-", "-"), "standard input (-) can be read once"),
         (("unique", "b.csv"), "there is no file 'b.csv'"),
+        (("count", "a.csv", "--name", "shop"), "give --name for the counts"),
         (("unique", "a.csv", "--on", "b"), "no column 'b'"),
     ],
 )

@@ -152,6 +152,10 @@ def _polars(table: pa.Table, folder: Path) -> Any:
     return pytest.importorskip("polars").from_arrow(table)
 
 
+def _duckdb(table: pa.Table, folder: Path) -> Any:
+    return pytest.importorskip("duckdb").connect().from_arrow(table)
+
+
 SOURCES: dict[str, Callable[[pa.Table, Path], Any]] = {
     "path": _path,
     "paths": _paths,
@@ -163,5 +167,7 @@ SOURCES: dict[str, Callable[[pa.Table, Path], Any]] = {
     "batch": lambda table, folder: table.combine_chunks().to_batches()[0],
     "pandas": _pandas,
     "polars": _polars,
+    "duckdb": _duckdb,
+    "mapping": lambda table, folder: {name: table[name] for name in table.column_names},
 }
 """Forms of a source, of a table."""

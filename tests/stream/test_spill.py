@@ -107,6 +107,26 @@ def test_a_reader_that_is_left_removes_its_files(temporary: Path) -> None:
     assert not runs_in(temporary)
 
 
+def test_what_is_read_once_is_kept_only_for_another_pass(temporary: Path) -> None:
+    """The keys fit, and so nothing is written unless rows are needed again."""
+    wide = [pa.table({"k": range(at, at + 50), "text": ["x" * 900] * 50}) for at in range(0, 500, 50)]
+    made = []
+    for verb in (stream.unique, stream.dedupe):
+        reader = verb(iter(wide), "k", memory=500_000)
+        reader.read_next_batch()
+        made.append(len(runs_in(temporary)))
+        del reader
+    assert made == [0, 2]
+
+
+def test_without_pyarrow_the_error_has_the_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib.util
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match="needs PyArrow: pip install pyarrow"):
+        stream.unique(TABLE)
+
+
 def test_a_folder_of_the_caller(tmp_path: Path, temporary: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import random
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,35 @@ def test_join(how: Any, nulls: Any, sizes: str, kind: str, budget: str, on: str)
     made = stream.join(left, right.to_reader(50), list(on), how, nulls=nulls, memory=BUDGETS[budget])
     wanted = plain.joined(rows_of(left), rows_of(right), key_of(on), lambda row: row[len(on) :], how, nulls)
     assert rows_of(made) == wanted
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("memory", ["1GB", 2_000_000])
+@pytest.mark.parametrize("span", [10_000, 400_000])
+def test_join_of_many_rows(how: Any, memory: Any, span: int) -> None:
+    """Most rows have a partner, or few: then a filter leaves the others out."""
+    chance = random.Random(1)
+    left, right = ([(chance.randrange(span), chance.randrange(2), n) for n in range(size)] for size in (30_000, 12_000))
+    sides = [
+        pa.table(dict(zip(("a", "b", name), zip(*rows, strict=True), strict=True)))
+        for rows, name in ((left, "v"), (right, "w"))
+    ]
+    places: dict[Any, list[int]] = {}
+    for row in right:
+        places.setdefault(row[:2], []).append(row[2])
+    seen = {row[:2] for row in left}
+    pairs = [(*row, place) for row in left for place in places.get(row[:2], [])]
+    lacking = [row for row in left if row[:2] not in places]
+    alone = [row for row in right if row[:2] not in seen]
+    wanted = {
+        "inner": pairs,
+        "left": sorted([*pairs, *((*row, None) for row in lacking)], key=operator.itemgetter(2)),
+        "right": sorted([*pairs, *((*row[:2], None, row[2]) for row in alone)], key=operator.itemgetter(3)),
+        "semi": [row for row in left if row[:2] in places],
+        "anti": lacking,
+    }
+    wanted["outer"] = [*wanted["left"], *((*row[:2], None, row[2]) for row in alone)]
+    assert rows_of(stream.join(*sides, ["a", "b"], how, memory=memory)) == wanted[how]
 
 
 TYPES = [

@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from ..errors import ParameterError
 from . import data_files
 from .data_files import FILES, MEMORY, ON, OUT, STANDARD, TEXT
 from .summary import Work
@@ -42,7 +43,6 @@ def count(
     Values that appear equally often come in the order of first appearance. Nulls are a value like others.
     """
     from .. import value_counts
-    from ..errors import ParameterError
 
     work = Work(out)
     data_files.check_output(out)
@@ -58,8 +58,7 @@ def count(
     with work.step("read"):
         table = data_files.read(files, lambda names: data_files.chosen(names, on, "--on"), text=text)
     keys = data_files.chosen(table.column_names, on, "--on")
-    if name in keys:
-        raise ParameterError(f"a key and the counts would both be named {name!r}: give --name for the counts")
+    _check_name(name, keys)
     with work.step("count"):
         rows, counts = value_counts(table.select(keys), dropna=False)
         counted = rows.append_column(name, counts).slice(0, top)
@@ -68,6 +67,11 @@ def count(
         if plot:
             _draw(counted, plot)
     work.report(rows_in=len(table), distinct_keys=len(rows), rows_out=len(counted))
+
+
+def _check_name(name: str, keys: list[str]) -> None:
+    if name in keys:
+        raise ParameterError(f"a key and the counts would both be named {name!r}: give --name for the counts")
 
 
 def _stream(
@@ -91,10 +95,12 @@ def _stream(
     with Streams(memory, out) as streams:
         with work.step("look", shown=False):
             source = streams.opened(paths, lambda names: data_files.chosen(names, on, "--on"), text=text)
+        _check_name(shown.name, source.schema.names)
         with work.step("count", shown=False):
-            rows = streams.write(stream.count(source, name=shown.name, **streams.means), shown.top, seen)
+            answer = stream.count(source, name=shown.name, **streams.means)
+            rows = streams.write(answer, shown.top, seen)
             if shown.plot:
-                _draw(drawn[0], shown.plot)
+                _draw(drawn[0] if drawn else answer.schema.empty_table(), shown.plot)
     work.report(rows_in=source.rows, distinct_keys=rows, rows_out=rows if shown.top is None else min(shown.top, rows))
 
 

@@ -69,7 +69,7 @@ def dedupe(
     if keep not in ("first", "last", False):
         raise ParameterError(f"keep must be 'first', 'last' or False, got {keep!r}")
     work = Workspace(memory, folder, progress)
-    source = opened(src, work)
+    source = opened(src, work, again=True)
     names = chosen(source, on)
     drop_duplicates(source.schema.empty_table(), names)  # raises for keys that cannot be compared
 

@@ -45,9 +45,9 @@ def unique(
     ----------
     src
         Rows that may take more memory than there is: the path of a Parquet file, or a list of paths, whose rows are one
-        behind the other; a data set, a RecordBatchReader or a Table of PyArrow; a frame of pandas; an object with
-        ``__arrow_c_stream__``, such as a frame of Polars or a relation of DuckDB; or an iterator of RecordBatches or
-        Tables. What can be read once only is used up.
+        behind the other; a data set, a RecordBatchReader or a Table of PyArrow; a frame of pandas, or a mapping of
+        names to arrays; an object with ``__arrow_c_stream__``, such as a frame of Polars or a relation of DuckDB; or an
+        iterator of RecordBatches or Tables. What can be read once only is used up.
     on
         Names of columns; None: all.
     out

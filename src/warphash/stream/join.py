@@ -113,7 +113,7 @@ def join(
     ['Bonn', 'Ulm', 'Bonn']
     """
     work = Workspace(memory, folder, progress)
-    sources = opened(left, work), opened(right, work)
+    sources = opened(left, work, again=how != "right"), opened(right, work, again=how == "right")
     mine, theirs = (source.schema.empty_table() for source in sources)
     names: dict[str, Any] = {"on": on, "left_on": left_on, "right_on": right_on}
     schema = merge(mine, theirs, how, **names, suffixes=suffixes, nulls=nulls).schema  # raises as merge

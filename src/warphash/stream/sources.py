@@ -1,14 +1,14 @@
 """Where rows come from: tables of PyArrow, read in pieces, in one order, as often as a verb needs them.
 
-What can be read once only, such as an iterator, is recorded while it is read: in memory as long as it fits into the
-share of the call, and then in a spill file.
+What can be read once only, such as an iterator, is kept for another pass while it is read: in memory as long as it fits
+into the share of the call, and then in a spill file.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -38,7 +38,7 @@ class Source(Protocol):
         """How many there are; None if nobody knows before they are read."""
 
     def tables(self, columns: list[str], nbytes: int) -> Iterator[Any]:
-        """The rows of some columns, in the same pieces' order at each call.
+        """The rows of some columns, piece by piece. Each call reads them in the same order.
 
         Parameters
         ----------
@@ -49,13 +49,15 @@ class Source(Protocol):
         """
 
 
-def opened(given: Any, work: Workspace) -> Source:
+def opened(given: Any, work: Workspace, *, again: bool = False) -> Source:
     """See what a caller gave.
 
     Parameters
     ----------
     given
         As ``src`` of the verbs.
+    again
+        There may be another pass. Else nothing is kept of what can be read once.
 
     Raises
     ------
@@ -66,7 +68,7 @@ def opened(given: Any, work: Workspace) -> Source:
     DtypeError
         For another object.
     """
-    source = _opened(given, work)
+    source = _opened(given, work, again)
     names = source.schema.names
     if not names:
         raise ParameterError("expected a source with columns, got one without")
@@ -79,7 +81,7 @@ def passes(source: Source, columns: list[str], step: str, work: Workspace) -> It
     return counted(work.progress, step, source.rows, source.tables(columns, max(1, work.share // 4)))
 
 
-def _opened(given: Any, work: Workspace) -> Source:
+def _opened(given: Any, work: Workspace, again: bool) -> Source:
     import pyarrow as arrow
 
     if all(hasattr(given, name) for name in ("schema", "rows", "tables")):
@@ -93,30 +95,32 @@ def _opened(given: Any, work: Workspace) -> Source:
         return _TableSource(given)
     if hasattr(given, "scanner") and hasattr(given, "schema"):
         return _DataSetSource(given)
+    if isinstance(given, Mapping):
+        return _TableSource(arrow.table(dict(given)))
     if isinstance(given, arrow.RecordBatch):
         return _TableSource(arrow.Table.from_batches([given]))
     if type(given).__module__.partition(".")[0] == "pandas":
         return _TableSource(arrow.Table.from_pandas(given, preserve_index=False))
     if isinstance(given, arrow.RecordBatchReader):
-        return _Recorded(given.schema, iter(given), work)
+        return _ReadOnce(given.schema, iter(given), work, again)
     if hasattr(given, "__arrow_c_stream__"):
         reader = arrow.RecordBatchReader.from_stream(given)
-        return _Recorded(reader.schema, iter(reader), work)
-    if isinstance(given, Iterable) and not isinstance(given, bytes | dict):
-        return _of_iterator(iter(given), work)
+        return _ReadOnce(reader.schema, iter(reader), work, again)
+    if isinstance(given, Iterable) and not isinstance(given, bytes):
+        return _of_iterator(iter(given), work, again)
     raise DtypeError(
-        "expected paths of Parquet files, a data set, a reader or a table of PyArrow, an object with "
+        "expected paths of Parquet files, a data set, a reader or a table of PyArrow, a frame, an object with "
         f"__arrow_c_stream__, or an iterator of batches, got {type(given).__name__}"
     )
 
 
-def _of_iterator(batches: Iterator[Any], work: Workspace) -> Source:
+def _of_iterator(batches: Iterator[Any], work: Workspace, again: bool) -> Source:
     first = next(batches, None)
     if first is None:
         raise ParameterError("expected at least one batch, got an iterator without: give a RecordBatchReader")
     if not hasattr(first, "schema"):
         raise DtypeError(f"expected batches or tables of PyArrow from the iterator, got {type(first).__name__}")
-    return _Recorded(first.schema, itertools.chain([first], batches), work)
+    return _ReadOnce(first.schema, itertools.chain([first], batches), work, again)
 
 
 class _TableSource:
@@ -184,10 +188,11 @@ class _ParquetSource:
                     yield from _cut(arrow.Table.from_batches([batch]).select(columns).cast(schema), nbytes)
 
 
-class _Recorded:
-    """What can be read once: the first pass reads all columns to its end, and keeps what later passes need."""
+class _ReadOnce:
+    """What can be read once. If there is another pass, the first one, which goes to the end, keeps all columns."""
 
-    def __init__(self, schema: Any, batches: Iterator[Any], work: Workspace) -> None:
+    def __init__(self, schema: Any, batches: Iterator[Any], work: Workspace, again: bool) -> None:
+        self._is_kept = again
         self.schema, self._batches, self._work = _without_views(schema).remove_metadata(), batches, work
         self.rows: int | None = None
         self._held: list[Any] = []
@@ -210,10 +215,11 @@ class _Recorded:
                 raise ParameterError(f"expected the columns {expected} in each batch, got {got}")
             for table in _cut(given.cast(self.schema), max(1, self._work.share // 4)):
                 rows += len(table)
-                size += table.nbytes
-                self._held.append(table)
-                if size > self._work.share or self._file:
-                    self._move()
+                if self._is_kept:
+                    size += table.nbytes
+                    self._held.append(table)
+                    if size > self._work.share or self._file:
+                        self._move()
                 yield table
         self.rows = rows
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from typing import Self
 
@@ -29,6 +30,13 @@ class Workspace:
     memory, folder, progress
         As of the verbs.
 
+    Raises
+    ------
+    ImportError
+        Without PyArrow.
+    ParameterError
+        As `bytes_of`.
+
     Attributes
     ----------
     memory
@@ -44,6 +52,8 @@ class Workspace:
     def __init__(
         self, memory: int | str, folder: str | os.PathLike[str] | None = None, progress: Progress | bool | None = None
     ) -> None:
+        if importlib.util.find_spec("pyarrow") is None:
+            raise ImportError("warphash.stream needs PyArrow: pip install pyarrow", name="pyarrow")
         self.memory = bytes_of(memory)
         self.share = max(1, min(self.memory // _SHARES, _MOST_SHARED))
         self.block = max(1, self.share // _BLOCKS)
