@@ -119,6 +119,12 @@ def test_what_is_read_once_is_kept_only_for_another_pass(temporary: Path) -> Non
     assert made == [0, 2]
 
 
+def test_the_package_has_the_streams() -> None:
+    """They are imported when they are first asked for."""
+    code = "import sys, warphash; assert 'warphash.stream' not in sys.modules; print(warphash.stream.dedupe.__name__)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "dedupe\n"
+
+
 def test_without_pyarrow_the_error_has_the_mend(monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib.util
 

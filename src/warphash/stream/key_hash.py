@@ -122,7 +122,8 @@ def _numbers(chunk: Any) -> Words | None:
 
     is_, type_, n = arrow.types, chunk.type, len(chunk)
     if is_.is_floating(type_):
-        floats = _values(chunk.cast(arrow.float64()), np.dtype(np.float64)) + 0.0  # -0.0 becomes 0.0
+        with np.errstate(invalid="ignore"):  # a NaN may be a signal
+            floats = _values(chunk.cast(arrow.float64()), np.dtype(np.float64)) + 0.0  # -0.0 becomes 0.0
         found: Words = floats.view(np.uint64)
         found[floats != floats] = _NAN
         return found
