@@ -30,6 +30,7 @@ from .version import __version__ as __version__
 
 if TYPE_CHECKING:
     from . import relational as relational
+    from . import stream as stream
     from .relational.distinct import (
         UniqueAll,
         UniqueCounts,
@@ -136,6 +137,7 @@ _HOMES = {
     "nunique": "relational.factors",
     "setdiff1d": "relational.set_functions",
     "setxor1d": "relational.set_functions",
+    "stream": "stream",
     "union1d": "relational.set_functions",
     "unique": "relational.distinct",
     "unique_all": "relational.distinct",
@@ -153,9 +155,9 @@ if not TYPE_CHECKING:  # a checker would take any name for one of the package
         # The tables come when they are first asked for, and NumPy with them, which takes ten times as long as all of
         # ours.
         module = import_module("." + _HOMES.get(name, "relational"), __name__)
-        if name in _HOMES:
+        if name in _HOMES and name != _HOMES[name]:
             globals()[name] = getattr(module, name)
-        if name in globals():  # a room that was brought along, too
+        if name in globals():  # a room, or one that was brought along, too
             return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

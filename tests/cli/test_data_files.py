@@ -450,3 +450,154 @@ def test_ctrl_c_meanwhile(run: Any, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert run("unique", "a.csv", "-o", "b.csv") == 130
     assert capsys.readouterr().err == "interrupted: b.csv is as it was\n"
     assert not Path("b.csv").exists()
+
+
+MEMORIES = pytest.mark.parametrize("memory", ["1GB", "40kB"])
+
+
+@formats
+@MEMORIES
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("unique", "--on", "shop,town"),
+        ("count", "--on", "shop,town"),
+        ("count", "--on", "town", "--top", "3", "--name", "times"),
+        ("dedupe", "--on", "shop,town"),
+        ("dedupe", "--on", "price", "--keep", "last"),
+        ("dedupe", "--on", "price,shop", "--keep", "none"),
+        ("group", "--on", "town", "--agg", "n=size", "--agg", "sum=price:sum", "--agg", "last=shop:last"),
+        ("group", "--on", "shop,town", "--agg", "mid=price:median"),
+    ],
+    ids=" ".join,
+)
+def test_memory_changes_no_row(run: Any, ending: str, memory: str, arguments: tuple[str, ...]) -> None:
+    """The answers without --memory are those of plain Python, as the tests above show."""
+    verb, *options = arguments
+    paths = [save(some_rows(900, seed), f"{seed}.{ending}") for seed in (1, 2)]
+    assert run(verb, *paths, *options, "-o", f"whole.{ending}") == 0
+    assert run(verb, *paths, *options, "-o", f"made.{ending}", "--memory", memory) == 0
+    assert rows_of(f"made.{ending}") == rows_of(f"whole.{ending}")
+    assert len(rows_of(f"made.{ending}")) > 2
+
+
+@formats
+@MEMORIES
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("nulls", ["unequal", "equal"])
+def test_memory_changes_no_row_of_a_join(run: Any, ending: str, memory: str, how: str, nulls: str) -> None:
+    left, right = some_rows(300), [{"shop": row["shop"], "tax": row["price"]} for row in some_rows(40, seed=2)]
+    files = save(left, f"a.{ending}"), save(right, f"b.{ending}")
+    options = ("--how", how, "--nulls", nulls)
+    assert run("join", *files, *options, "-o", f"whole.{ending}") == 0
+    assert run("join", *files, *options, "-o", f"made.{ending}", "--memory", memory) == 0
+    assert rows_of(f"made.{ending}") == rows_of(f"whole.{ending}")
+
+
+@MEMORIES
+@pytest.mark.parametrize("late", ["x", "1.5", "007", "9007199254740993", "-0", "1e3", "99999999999999999999"])
+def test_types_of_csv_do_not_depend_on_the_memory(run: Any, memory: str, late: str) -> None:
+    """What comes last decides: all rows are seen before."""
+    texts = [*map(str, range(3000)), late]
+    Path("a.csv").write_text("\n".join(["k,e", *(f"{text}," for text in texts)]) + "\n")
+    assert run("unique", "a.csv", "-o", "whole.parquet") == 0
+    assert run("unique", "a.csv", "-o", "made.parquet", "--memory", memory) == 0
+    assert pq.read_table("made.parquet").equals(pq.read_table("whole.parquet"))
+
+
+@MEMORIES
+def test_text_stays_text_with_memory(run: Any, memory: str) -> None:
+    save([{"k": "007"}, {"k": "7"}], "a.csv")
+    assert run("unique", "a.csv", "-o", "b.csv", "--text", "--memory", memory) == 0
+    assert rows_of("b.csv") == [("007",), ("7",)]
+
+
+def test_standard_input_with_memory() -> None:
+    done = warphash("count", "-", "--memory", "1GB", data=b"a\n1\n2\n2\n")
+    assert (done.returncode, done.stdout) == (0, b"a,count\n2,2\n1,1\n")
+    assert b"rows in" in done.stderr
+
+
+def test_files_of_two_formats_with_memory(run: Any) -> None:
+    rows = [{"k": number % 40, "t": "x"} for number in range(500)]
+    files = save(rows[:200], "a.csv"), save(rows[200:], "b.parquet")
+    assert run("count", *files, "--on", "k,t", "-o", "made.csv", "--memory", "20kB") == 0
+    assert rows_of("made.csv") == [
+        (*shown(key), str(n)) for key, n in collections.Counter(tuple(row.values()) for row in rows).most_common()
+    ]
+
+
+def test_a_check_with_memory(run: Any, capsysbinary: Any) -> None:
+    save([{"a": 1, "b": 1}, {"a": 1, "b": 2}], "a.csv")
+    assert run("dedupe", "a.csv", "--check", "--memory", "1GB") == 0
+    assert run("dedupe", "a.csv", "--check", "--on", "a", "--memory", "1GB") == 1
+    assert capsysbinary.readouterr().out == b""
+
+
+def test_a_picture_with_memory(run: Any) -> None:
+    save(some_rows(300), "a.csv")
+    assert run("count", "a.csv", "--on", "town", "--memory", "1GB", "-o", "b.csv", "--plot", "b.png") == 0
+    assert Path("b.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("unique", "a.csv", "--sort"), "--sort takes all rows in memory"),
+        (("group", "a.csv", "--on", "shop", "--agg", "n=size", "--sort"), "--sort takes all rows in memory"),
+        (("join", "a.csv", "a.csv", "--validate", "1:1"), "--validate looks at all keys in memory"),
+        (("unique", "-", "-"), "standard input (-) can be read once"),
+        (("unique", "b.csv"), "there is no file 'b.csv'"),
+        (("count", "a.csv", "--name", "shop"), "give --name for the counts"),
+        (("unique", "a.csv", "--on", "b"), "no column 'b'"),
+    ],
+)
+def test_refusals_with_memory(
+    run: Any, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
+) -> None:
+    save(some_rows(30), "a.csv")
+    assert run(*arguments, "--memory", "1GB") == 2
+    assert words in capsys.readouterr().err
+
+
+def test_keys_of_other_kinds_with_memory(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    save([{"k": 1}], "a.csv")
+    save([{"k": "x"}], "b.csv")
+    save([{"k": None, "v": 1}], "c.csv")
+    assert run("join", "a.csv", "b.csv", "--memory", "1GB") == 2
+    assert "give --text" in capsys.readouterr().err
+    assert run("join", "a.csv", "c.csv", "--how", "left", "-o", "d.csv", "--memory", "1GB") == 0
+    assert rows_of("d.csv") == [("1", "")]
+
+
+@pytest.mark.parametrize("verb", ["unique", "dedupe"])
+def test_ctrl_c_with_memory(
+    run: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    from warphash.stream import kept_rows, runs
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        raise KeyboardInterrupt
+
+    save(some_rows(900), "a.csv")
+    Path("b.csv").write_text("old\n")
+    monkeypatch.setattr(runs.Runs, "merged", interrupted)
+    monkeypatch.setattr(kept_rows.KeptRows, "of", interrupted)
+    assert run(verb, "a.csv", "-o", "b.csv", "--memory", "40kB") == 130
+    assert "interrupted: b.csv is as it was" in capsys.readouterr().err
+    assert Path("b.csv").read_text() == "old\n"
+
+
+def test_a_long_step_shows_lines_in_a_pipe(
+    run: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import time
+
+    from warphash.cli import summary
+
+    monkeypatch.setattr(summary, "_SECONDS", 0.01)
+    read = library.unique
+    monkeypatch.setattr(library, "unique", lambda *given, **options: (time.sleep(0.2), read(*given, **options))[1])
+    save(some_rows(30), "a.csv")
+    assert run("unique", "a.csv", "-o", "b.csv") == 0
+    assert "unique: 0 s" in capsys.readouterr().err

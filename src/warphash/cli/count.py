@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from ..errors import ParameterError
 from . import data_files
-from .data_files import FILES, ON, OUT, STANDARD, TEXT
+from .data_files import FILES, MEMORY, ON, OUT, STANDARD, TEXT
 from .summary import Work
 
 __all__ = ["count"]
 
 _BARS = 20
 _LONGEST_LABEL = 40
+
+
+class _Shown(NamedTuple):
+    """What is shown of the counts."""
+
+    top: int | None
+    name: str
+    plot: Path | None
 
 
 def count(
@@ -27,13 +36,13 @@ def count(
         Path | None, typer.Option(metavar="FILE", help="File for a picture of the most frequent, such as x.png.")
     ] = None,
     text: Annotated[bool, TEXT] = False,
+    memory: Annotated[str | None, MEMORY] = None,
 ) -> None:
     """Count how often each value of columns appears, the most frequent first.
 
     Values that appear equally often come in the order of first appearance. Nulls are a value like others.
     """
     from .. import value_counts
-    from ..errors import ParameterError
 
     work = Work(out)
     data_files.check_output(out)
@@ -43,11 +52,13 @@ def count(
         check_picture(plot)
         if out != STANDARD and plot.resolve() == Path(out).resolve():
             raise ParameterError(f"--out and --plot are both {out}: give two files")
+    if memory is not None:
+        _stream(files, on, work, out, memory, _Shown(top, name, plot), text)
+        return
     with work.step("read"):
         table = data_files.read(files, lambda names: data_files.chosen(names, on, "--on"), text=text)
     keys = data_files.chosen(table.column_names, on, "--on")
-    if name in keys:
-        raise ParameterError(f"a key and the counts would both be named {name!r}: give --name for the counts")
+    _check_name(name, keys)
     with work.step("count"):
         rows, counts = value_counts(table.select(keys), dropna=False)
         counted = rows.append_column(name, counts).slice(0, top)
@@ -56,6 +67,41 @@ def count(
         if plot:
             _draw(counted, plot)
     work.report(rows_in=len(table), distinct_keys=len(rows), rows_out=len(counted))
+
+
+def _check_name(name: str, keys: list[str]) -> None:
+    if name in keys:
+        raise ParameterError(f"a key and the counts would both be named {name!r}: give --name for the counts")
+
+
+def _stream(
+    paths: list[str],
+    on: list[str] | None,
+    work: Work,
+    out: str,
+    memory: str,
+    shown: _Shown,
+    text: bool,
+) -> None:
+    from .. import stream
+    from .data_streams import Streams
+
+    drawn: list[Any] = []
+
+    def seen(table: Any) -> None:
+        if not drawn:
+            drawn.append(table.slice(0, _BARS))
+
+    with Streams(memory, out) as streams:
+        with work.step("look", shown=False):
+            source = streams.opened(paths, lambda names: data_files.chosen(names, on, "--on"), text=text)
+        _check_name(shown.name, source.schema.names)
+        with work.step("count", shown=False):
+            answer = stream.count(source, name=shown.name, **streams.means)
+            rows = streams.write(answer, shown.top, seen)
+            if shown.plot:
+                _draw(drawn[0] if drawn else answer.schema.empty_table(), shown.plot)
+    work.report(rows_in=source.rows, distinct_keys=rows, rows_out=rows if shown.top is None else min(shown.top, rows))
 
 
 def _draw(counted: Any, path: Path) -> None:

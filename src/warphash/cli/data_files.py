@@ -24,7 +24,26 @@ import typer
 from ..atomic_file import check, replace
 from ..errors import DtypeError, ParameterError, PathError
 
-__all__ = ["FILES", "ON", "OUT", "STANDARD", "TEXT", "check_output", "chosen", "read", "write"]
+__all__ = [
+    "FILES",
+    "MEMORY",
+    "ON",
+    "OUT",
+    "STANDARD",
+    "TEXT",
+    "ColumnKind",
+    "CsvFile",
+    "Needed",
+    "check_file",
+    "check_names",
+    "check_output",
+    "chosen",
+    "is_csv",
+    "read",
+    "reported",
+    "write",
+    "write_tables",
+]
 
 STANDARD = "-"
 """The name of standard input and of standard output."""
@@ -32,6 +51,9 @@ STANDARD = "-"
 FILES: Any = typer.Argument(metavar="FILE...", help="Files .csv, .csv.gz or .parquet; - is CSV on standard input.")
 ON: Any = typer.Option("--on", metavar="NAME", help="Columns that are the key: a,b or one by one; all by default.")
 OUT: Any = typer.Option("--out", "-o", metavar="FILE", help="Where to write: .csv, .csv.gz, .parquet, or - for CSV.")
+MEMORY: Any = typer.Option(
+    "--memory", metavar="BYTES", help="Work within so many bytes, such as 2GB: files may be larger than memory."
+)
 TEXT: Any = typer.Option("--text", help="Take all columns of CSV files as text, numbers too.")
 
 Needed = Callable[[list[str]], list[str]]
@@ -41,6 +63,9 @@ _CSV = (".csv", ".csv.gz")
 _PARQUET = ".parquet"
 _NO_FLOAT = r"^-?(\+|0[0-9]|[0-9]{16})"
 """Numbers that are not written as usual, with a plus or leading zeros, or that have more digits than float64."""
+_NO_FLOATS_FROM = 10**15
+"""Integers from here on have more digits than float64, too."""
+
 _BROKEN_PIPE = 128 + 13
 """What a shell reports for a command that SIGPIPE ended."""
 _TO_QUOTE = '[",\r\n]|^$'
@@ -53,7 +78,15 @@ class _File(Protocol):
     def read(self, columns: list[str]) -> Any: ...
 
 
-class _CsvFile:
+class CsvFile:
+    """A CSV file, whose columns are read as text.
+
+    Attributes
+    ----------
+    names
+        Of its columns.
+    """
+
     def __init__(self, given: str) -> None:
         import pyarrow as arrow
         from pyarrow import csv as arrow_csv
@@ -71,14 +104,23 @@ class _CsvFile:
 
     def read(self, columns: list[str]) -> Any:
         """Read columns as text."""
-        options = self._csv.ConvertOptions(
+        options = self._as_text(columns)
+        return self._csv.read_csv(self._source(), parse_options=self._parse, convert_options=options)
+
+    def batches(self, columns: list[str], nbytes: int) -> Iterator[Any]:
+        """Read columns as text, about so many bytes of the file at a time."""
+        block = self._csv.ReadOptions(block_size=nbytes)
+        with self._csv.open_csv(self._source(), block, self._parse, self._as_text(columns)) as reader:
+            yield from reader
+
+    def _as_text(self, columns: list[str]) -> Any:
+        return self._csv.ConvertOptions(
             column_types=dict.fromkeys(self.names, self._text),
             include_columns=columns if columns != self.names else [],
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=len(self.names) == 1,
         )
-        return self._csv.read_csv(self._source(), parse_options=self._parse, convert_options=options)
 
 
 class _ParquetFile:
@@ -123,14 +165,14 @@ def read(paths: Sequence[str], needed: Needed | None = None, *, text: bool = Fal
     are_csv: list[bool] = []
     names: list[str] = []
     for path in paths:
-        with _reported(path):
+        with reported(path):
             file = _opened(path)
             names = names or file.names
-            _check_names(names, file.names, paths[0], path)
+            check_names(names, file.names, paths[0], path)
             columns = needed(names) if needed else names
             table = file.read(columns if sorted(names) == sorted(set(names)) else file.names)
         tables.append(table)
-        are_csv.append(isinstance(file, _CsvFile))
+        are_csv.append(isinstance(file, CsvFile))
     if any(are_csv) and not text:
         of_csv = iter(_with_numbers([table for table, is_csv in zip(tables, are_csv, strict=True) if is_csv]))
         tables = [next(of_csv) if is_csv else table for table, is_csv in zip(tables, are_csv, strict=True)]
@@ -184,20 +226,48 @@ def write(table: Any, out: str) -> None:
     PathError, MemoryError
         As `atomic_file.replace`.
     """
-    import pyarrow as arrow
+    from pyarrow import parquet
 
-    try:
-        if out == STANDARD:
-            _write_to_standard_output(table)
-        else:
-            replace(out, lambda file: _write_to(table, file, out))
-    except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError) as error:
-        mend = "leave that column out" if out.endswith(_PARQUET) else "give -o FILE.parquet"
-        raise DtypeError(f"a column cannot be written to {_shown(out)}: {error}; {mend}") from None
+    _write(out, lambda file: parquet.write_table(table, file), lambda file: _write_csv(table, file))
+
+
+def write_tables(schema: Any, tables: Iterator[Any], out: str) -> None:
+    """Write an answer as it comes: as `write`, but texts in CSV are always quoted."""
+    from ..stream.output import write_parquet
+
+    def write_csv(file: Any) -> None:
+        _write_head(schema.names, file)
+        quoted = not all(map(_is_never_quoted, schema.types))
+        for table in tables:
+            _write_rows(table, file, quoted)
+
+    _write(out, lambda file: write_parquet(schema, tables, file), write_csv)
 
 
 def _parts(text: str, names: list[str]) -> list[str]:
     return [text] if text in names else text.split(",")
+
+
+def _write(out: str, write_parquet: Callable[[BinaryIO], object], write_csv: Callable[[Any], object]) -> None:
+    import pyarrow as arrow
+
+    def write_to(file: BinaryIO) -> None:
+        if out.lower().endswith(_PARQUET):
+            write_parquet(file)
+        elif out.lower().endswith(".gz"):
+            with gzip.GzipFile(filename="", mode="wb", fileobj=file) as compressed:  # leaves the file open
+                write_csv(compressed)
+        else:
+            write_csv(file)
+
+    try:
+        if out == STANDARD:
+            _write_to_standard_output(write_csv)
+        else:
+            replace(out, write_to)
+    except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError) as error:
+        mend = "leave that column out" if out.endswith(_PARQUET) else "give -o FILE.parquet"
+        raise DtypeError(f"a column cannot be written to {_shown(out)}: {error}; {mend}") from None
 
 
 def _check_format(path: str) -> None:
@@ -211,17 +281,27 @@ def _shown(path: str) -> str:
 
 def _opened(path: str) -> _File:
     if path == STANDARD:
-        return _CsvFile(path)
+        return CsvFile(path)
+    check_file(path)
+    return CsvFile(path) if is_csv(path) else _ParquetFile(path)
+
+
+def is_csv(path: str) -> bool:
+    """Whether a path is that of a CSV file, by its ending; standard input is one."""
+    return path == STANDARD or path.lower().endswith(_CSV)
+
+
+def check_file(path: str) -> None:
+    """Raise unless there is a file of a format that can be read."""
     if not Path(path).exists():
         raise PathError(f"there is no file {path!r}: give the path of a file, or - for standard input")
     if Path(path).is_dir():
         raise PathError(f"{path} is a folder: give the path of a file")
     _check_format(path)
-    return _ParquetFile(path) if path.lower().endswith(_PARQUET) else _CsvFile(path)
 
 
 @contextlib.contextmanager
-def _reported(path: str) -> Iterator[None]:
+def reported(path: str) -> Iterator[None]:
     """Errors of PyArrow as errors of the file."""
     import pyarrow as arrow
 
@@ -236,7 +316,8 @@ def _reported(path: str) -> Iterator[None]:
         raise ParameterError(f"{shown} is no {kind} file that can be read: {first_line}") from None
 
 
-def _check_names(names: list[str], others: list[str], first: str, path: str) -> None:
+def check_names(names: list[str], others: list[str], first: str, path: str) -> None:
+    """Raise `ParameterError` unless two files have columns of the same names."""
     if sorted(names) != sorted(others) or (names != others and len(set(names)) < len(names)):
         raise ParameterError(
             f"expected the columns of {first} in {path}, too ({', '.join(names)}), got {', '.join(others)}: "
@@ -261,44 +342,90 @@ def _with_numbers(tables: list[Any]) -> list[Any]:
 
 def _numbers(column: Any) -> Any:
     """A column of text as numbers, if that loses nothing."""
+    kind = ColumnKind()
+    kind.see(column)
+    return column.cast(kind.type)
+
+
+class ColumnKind:
+    """What a column of text is: numbers, if that loses nothing. Told of the column piece by piece.
+
+    Attributes
+    ----------
+    is_empty
+        All items are nulls.
+    """
+
+    def __init__(self) -> None:
+        self.is_empty = True
+        self._are_integers = self._as_written = self._are_floats = True
+
+    def see(self, column: Any) -> None:
+        """See a piece."""
+        import pyarrow as arrow
+        from pyarrow import compute
+
+        if column.null_count == len(column):
+            return
+        self.is_empty = False
+        whole = _cast(column, arrow.int64()) if self._are_integers else None
+        if whole is None:
+            self._are_integers = False
+        elif compute.all(compute.equal(compute.cast(whole, arrow.string()), column)).as_py():
+            ends = compute.min_max(whole).as_py()
+            self._are_floats &= ends["min"] > -_NO_FLOATS_FROM and ends["max"] < _NO_FLOATS_FROM
+            return
+        else:
+            self._as_written = False
+        if self._are_floats:
+            has_others = compute.any(compute.match_substring_regex(column, _NO_FLOAT)).as_py()
+            self._are_floats = not has_others and _cast(column, arrow.float64()) is not None
+
+    @property
+    def type(self) -> Any:
+        """Of PyArrow."""
+        import pyarrow as arrow
+
+        if not self.is_empty and self._are_integers and self._as_written:
+            return arrow.int64()
+        is_real = not self.is_empty and not self._are_integers and self._are_floats
+        return arrow.float64() if is_real else arrow.string()
+
+
+def _cast(column: Any, type_: Any) -> Any:
+    """A column of text as numbers; None if it is no column of such."""
     import pyarrow as arrow
-    from pyarrow import compute
 
-    if column.null_count == len(column):
-        return column
-    with contextlib.suppress(arrow.ArrowInvalid):
-        whole = compute.cast(column, arrow.int64())
-        return whole if compute.all(compute.equal(compute.cast(whole, arrow.string()), column)).as_py() else column
-    with contextlib.suppress(arrow.ArrowInvalid):
-        real = compute.cast(column, arrow.float64())
-        return column if compute.any(compute.match_substring_regex(column, _NO_FLOAT)).as_py() else real
-    return column
+    try:
+        return column.cast(type_)
+    except arrow.ArrowInvalid:
+        return None
 
 
-def _write_to_standard_output(table: Any) -> None:
+def _write_to_standard_output(write_csv: Callable[[Any], object]) -> None:
     try:
         sys.stdout.flush()
-        _write_csv(table, sys.stdout.buffer)
+        write_csv(sys.stdout.buffer)
         sys.stdout.buffer.flush()
     except BrokenPipeError:  # the reader has enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes standard output at its end
         raise typer.Exit(_BROKEN_PIPE) from None
 
 
-def _write_to(table: Any, file: BinaryIO, out: str) -> None:
-    from pyarrow import parquet
-
-    if out.lower().endswith(_PARQUET):
-        parquet.write_table(table, file)
-    elif out.lower().endswith(".gz"):
-        with gzip.GzipFile(filename="", mode="wb", fileobj=file) as compressed:  # leaves the file open
-            _write_csv(table, compressed)
-    else:
-        _write_csv(table, file)
-
-
 def _write_csv(table: Any, file: Any) -> None:
-    """Write CSV. Texts are quoted if one of them has to be.
+    """Write CSV. Texts are quoted if one of them has to be."""
+    _write_head(table.column_names, file)
+    _write_rows(table, file, any(map(_has_to_be_quoted, table.columns)))
+
+
+def _write_head(names: Sequence[str], file: Any) -> None:
+    head = io.StringIO()
+    csv.writer(head, lineterminator="\n").writerow(names)
+    file.write(head.getvalue().encode())
+
+
+def _write_rows(table: Any, file: Any, quoted: bool) -> None:
+    """Write rows of CSV.
 
     A null in a single column is a quoted empty text, as Python's csv and pandas have it: readers skip an empty line.
     """
@@ -306,23 +433,32 @@ def _write_csv(table: Any, file: Any) -> None:
     from pyarrow import compute
     from pyarrow import csv as arrow_csv
 
-    head = io.StringIO()
-    csv.writer(head, lineterminator="\n").writerow(table.column_names)
     if table.num_columns == 1 and table.column(0).null_count:
         table = arrow.table([compute.fill_null(table.column(0).cast(arrow.string()), "")], names=table.column_names)
-    quoted = any(_has_to_be_quoted(column) for column in table.columns)
+        quoted = True
     options = arrow_csv.WriteOptions(
         include_header=False, batch_size=_ROWS_AT_ONCE, quoting_style="needed" if quoted else "none"
     )
-    file.write(head.getvalue().encode())
     arrow_csv.write_csv(table, file, options)
 
 
 def _has_to_be_quoted(column: Any) -> bool:
-    import pyarrow as arrow
     from pyarrow import compute
 
-    texts = arrow.types.is_string(column.type) or arrow.types.is_large_string(column.type)
-    if not texts:
-        return not arrow.types.is_primitive(column.type)
+    if _is_never_quoted(column.type):
+        return False
+    if not _is_text(column.type):
+        return True
     return bool(compute.any(compute.match_substring_regex(column, _TO_QUOTE)).as_py())
+
+
+def _is_never_quoted(type_: Any) -> bool:
+    import pyarrow as arrow
+
+    return bool(arrow.types.is_primitive(type_))
+
+
+def _is_text(type_: Any) -> bool:
+    import pyarrow as arrow
+
+    return bool(arrow.types.is_string(type_) or arrow.types.is_large_string(type_))

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from . import data_files
-from .data_files import FILES, ON, OUT, STANDARD, TEXT
+from .data_files import FILES, MEMORY, ON, OUT, STANDARD, TEXT
 from .summary import Work
 
 __all__ = ["Keep", "dedupe"]
@@ -32,6 +32,7 @@ def dedupe(
     ] = Keep.FIRST,
     check: Annotated[bool, typer.Option("--check", help="Write no rows; exit with 1 if keys repeat.")] = False,
     text: Annotated[bool, TEXT] = False,
+    memory: Annotated[str | None, MEMORY] = None,
 ) -> None:
     """Drop rows whose key another row has. Rows stay whole and in their order."""
     from .. import drop_duplicates
@@ -41,6 +42,9 @@ def dedupe(
     if check and out != STANDARD:
         raise ParameterError("--check writes no rows: leave --out out")
     data_files.check_output(out)
+    if memory is not None:
+        _stream(files, on, _KEEP[keep], work, None if check else out, memory, text)
+        return
     with work.step("read"):
         table = data_files.read(files, text=text)
     keys = data_files.chosen(table.column_names, on, "--on")
@@ -51,4 +55,28 @@ def dedupe(
             data_files.write(rows, out)
     work.report(rows_in=len(table), rows_out=0 if check else len(rows), dropped=len(table) - len(rows))
     if check and len(rows) < len(table):
+        raise typer.Exit(1)
+
+
+def _stream(
+    paths: list[str],
+    on: list[str] | None,
+    keep: Literal["first", "last", False],
+    work: Work,
+    out: str | None,
+    memory: str,
+    text: bool,
+) -> None:
+    from .. import stream
+    from .data_streams import Streams
+
+    with Streams(memory, out or STANDARD) as streams:
+        with work.step("look", shown=False):
+            source = streams.opened(paths, text=text)
+        keys = data_files.chosen(source.schema.names, on, "--on")
+        with work.step("dedupe", shown=False):
+            answer = stream.dedupe(source, keys, keep, **streams.means)
+            rows = streams.write(answer) if out else sum(map(len, answer))
+    work.report(rows_in=source.rows, rows_out=rows if out else 0, dropped=source.rows - rows)
+    if out is None and rows < source.rows:
         raise typer.Exit(1)

@@ -8,7 +8,7 @@ import typer
 
 from ..errors import ParameterError
 from . import data_files
-from .data_files import FILES, OUT, STANDARD, TEXT
+from .data_files import FILES, MEMORY, OUT, STANDARD, TEXT
 from .summary import Work
 
 __all__ = ["group"]
@@ -28,6 +28,7 @@ def group(
     out: Annotated[str, OUT] = STANDARD,
     sort: Annotated[bool, typer.Option("--sort", help="In ascending order, not in that of first appearance.")] = False,
     text: Annotated[bool, TEXT] = False,
+    memory: Annotated[str | None, MEMORY] = None,
 ) -> None:
     """Summarise columns for each key.
 
@@ -46,6 +47,19 @@ def group(
         summarised = data_files.chosen(names, columns, "--agg") if columns else []
         return list(dict.fromkeys(data_files.chosen(names, on, "--on") + summarised))
 
+    if memory is not None:
+        from .. import stream
+        from .data_streams import Streams, check_order
+
+        check_order(sort)
+        with Streams(memory, out) as streams:
+            with work.step("look", shown=False):
+                source = streams.opened(files, needed, text=text)
+            keys = data_files.chosen(source.schema.names, on, "--on")
+            with work.step("group", shown=False):
+                groups = streams.write(stream.group_by(source, keys, asked, **streams.means))
+        work.report(rows_in=source.rows, groups=groups, rows_out=groups)
+        return
     with work.step("read"):
         table = data_files.read(files, needed, text=text)
     keys = data_files.chosen(table.column_names, on, "--on")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from ..errors import ParameterError
 from . import data_files
-from .data_files import OUT, STANDARD, TEXT
+from .data_files import MEMORY, OUT, STANDARD, TEXT
 from .summary import Work
 
 __all__ = ["How", "Nulls", "Validate", "join"]
@@ -64,13 +65,13 @@ def join(
     ] = None,
     out: Annotated[str, OUT] = STANDARD,
     text: Annotated[bool, TEXT] = False,
+    memory: Annotated[str | None, MEMORY] = None,
 ) -> None:
     """Join two files by columns.
 
     Rows come by rows of LEFT, and then by rows of RIGHT. Where a row has no partner, fields are empty.
     """
     from .. import merge
-    from ..errors import ParameterError
 
     work = Work(out)
     data_files.check_output(out)
@@ -81,40 +82,102 @@ def join(
         raise ParameterError("LEFT and RIGHT are both standard input: give a file for one of them")
     if (left_on is None) != (right_on is None) or (on and left_on):
         raise ParameterError("expected --on, or --left-on and --right-on: give one of these")
+    asked = _Keys(left, right, on, left_on, right_on)
+    rules: dict[str, Any] = {"how": how.value, "suffixes": (mine, theirs), "nulls": nulls.value}
+    if memory is not None:
+        if validate:
+            raise ParameterError("--validate looks at all keys in memory: leave --memory out, or --validate")
+        _stream(asked, rules, work, out, memory, text)
+        return
     with work.step("read"):
         tables = [data_files.read([path], text=text) for path in (left, right)]
-    names = [table.column_names for table in tables]
-    if left_on is None or right_on is None:
-        left_on = right_on = on if on else [name for name in names[0] if name in names[1]]
-    if not left_on:
-        raise ParameterError(f"{left} and {right} have no column in common: give --left-on and --right-on")
-    keys = (
-        data_files.chosen(names[0], left_on, f"in {left}"),
-        data_files.chosen(names[1], right_on, f"in {right}"),
-    )
-    if len(keys[0]) != len(keys[1]):
-        raise ParameterError(
-            f"expected as many names in --left-on as in --right-on, got {len(keys[0])} and {len(keys[1])}"
-        )
+    keys = asked.chosen([table.column_names for table in tables])
     tables = _of_like_types(tables, keys)
     with work.step("join"):
         rows = merge(
             tables[0],
             tables[1],
-            how.value,
             left_on=keys[0],
             right_on=keys[1],
-            suffixes=(mine, theirs),
-            nulls=nulls.value,
             validate=validate.value if validate else None,
+            **rules,
         )
     with work.step("write"):
         data_files.write(rows, out)
     work.report(left_rows=len(tables[0]), right_rows=len(tables[1]), rows_out=len(rows))
 
 
+class _Keys(NamedTuple):
+    """What was asked for: files, and options with the names of their keys."""
+
+    left: str
+    right: str
+    on: list[str] | None
+    left_on: list[str] | None
+    right_on: list[str] | None
+
+    def chosen(self, names: list[list[str]]) -> tuple[list[str], list[str]]:
+        """The keys of both files, whose columns have some names.
+
+        Raises
+        ------
+        ParameterError
+            If there are none, or not as many of both.
+        """
+        left_on, right_on = self.left_on, self.right_on
+        if left_on is None or right_on is None:
+            left_on = right_on = self.on if self.on else [name for name in names[0] if name in names[1]]
+        if not left_on:
+            raise ParameterError(
+                f"{self.left} and {self.right} have no column in common: give --left-on and --right-on"
+            )
+        keys = (
+            data_files.chosen(names[0], left_on, f"in {self.left}"),
+            data_files.chosen(names[1], right_on, f"in {self.right}"),
+        )
+        if len(keys[0]) != len(keys[1]):
+            raise ParameterError(
+                f"expected as many names in --left-on as in --right-on, got {len(keys[0])} and {len(keys[1])}"
+            )
+        return keys
+
+
+def _stream(asked: _Keys, rules: dict[str, Any], work: Work, out: str, memory: str, text: bool) -> None:
+    from .. import stream
+    from .data_streams import Streams
+
+    with Streams(memory, out) as streams:
+        with work.step("look", shown=False):
+            sides = [streams.opened([path], text=text) for path in (asked.left, asked.right)]
+        keys = asked.chosen([side.schema.names for side in sides])
+        for names in zip(*keys, strict=True):
+            named = list(zip(sides, names, strict=True))
+            types = [side.schema.field(name).type for side, name in named]
+            like = _like_types(names, types, [side.is_empty(name) for side, name in named])
+            for (side, name), type_ in zip(named, like, strict=True):
+                side.retype(name, type_)
+        with work.step("join", shown=False):
+            answer = stream.join(sides[0], sides[1], left_on=keys[0], right_on=keys[1], **rules, **streams.means)
+            written = streams.write(answer)
+    work.report(left_rows=sides[0].rows, right_rows=sides[1].rows, rows_out=written)
+
+
 def _of_like_types(tables: list[Any], keys: tuple[list[str], list[str]]) -> list[Any]:
-    """The tables, with keys that hold nothing in the type of the other side.
+    """The tables, with keys that hold nothing in the type of the other side. Raises as `_like_types`."""
+    made = list(tables)
+    for names in zip(*keys, strict=True):
+        columns = [table[name] for table, name in zip(tables, names, strict=True)]
+        are_empty = [column.null_count == len(column) for column in columns]
+        types = _like_types(names, [column.type for column in columns], are_empty)
+        for side, (name, column, type_) in enumerate(zip(names, columns, types, strict=True)):
+            if column.type != type_:
+                place = made[side].column_names.index(name)
+                made[side] = made[side].set_column(place, name, made[side][name].cast(type_))
+    return made
+
+
+def _like_types(names: tuple[str, str], types: list[Any], are_empty: list[bool]) -> list[Any]:
+    """The types of a key of both sides: that of the other one for a column of nulls.
 
     Raises
     ------
@@ -123,22 +186,16 @@ def _of_like_types(tables: list[Any], keys: tuple[list[str], list[str]]) -> list
     """
     from ..errors import DtypeError
 
-    made = list(tables)
-    for names in zip(*keys, strict=True):
-        left, right = (table[name] for table, name in zip(tables, names, strict=True))
-        if _is_text(left.type) == _is_text(right.type):
-            continue
-        empty = [side for side, column in enumerate((left, right)) if column.null_count == len(column)]
-        if not empty:
-            raise DtypeError(
-                f"column {names[0]!r} of the left file has type {left.type}, and {names[1]!r} of the right one "
-                f"{right.type}, so no row would have a partner: give --text, which takes all columns of CSV as text"
-            )
-        side = empty[0]
-        place = made[side].column_names.index(names[side])
-        type_ = (right, left)[side].type
-        made[side] = made[side].set_column(place, names[side], made[side][names[side]].cast(type_))
-    return made
+    if _is_text(types[0]) == _is_text(types[1]):
+        return types
+    if are_empty[0]:
+        return [types[1], types[1]]
+    if are_empty[1]:
+        return [types[0], types[0]]
+    raise DtypeError(
+        f"column {names[0]!r} of the left file has type {types[0]}, and {names[1]!r} of the right one "
+        f"{types[1]}, so no row would have a partner: give --text, which takes all columns of CSV as text"
+    )
 
 
 def _is_text(type_: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,9 @@ from .data_files import STANDARD
 from .shell import errors
 
 __all__ = ["Work"]
+
+_SECONDS = 5.0
+"""Between two lines on a standard error that is no terminal."""
 
 
 class Work:
@@ -26,8 +30,13 @@ class Work:
         self._out, self._seconds = out, dict[str, float]()
 
     @contextlib.contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        """Time a step. A terminal shows its name meanwhile.
+    def step(self, name: str, *, shown: bool = True) -> Iterator[None]:
+        """Time a step. A terminal shows its name meanwhile; else a long one prints a line every few seconds.
+
+        Parameters
+        ----------
+        shown
+            False for a step that shows by itself how far it is.
 
         Raises
         ------
@@ -36,9 +45,9 @@ class Work:
         """
         begin = time.perf_counter()
         # On a terminal, the rows themselves may be written while the step runs.
-        shown = errors.status(name) if (name, self._out) != ("write", STANDARD) else contextlib.nullcontext()
+        is_quiet = not shown or (errors.is_terminal and (name, self._out) == ("write", STANDARD))
         try:
-            with shown:
+            with contextlib.nullcontext() if is_quiet else _shown(name):
                 yield
         except KeyboardInterrupt:
             kept = "the output is not complete" if self._out == STANDARD else f"{self._out} is as it was"
@@ -59,3 +68,26 @@ class Work:
             table.add_column(name, justify="right", no_wrap=True)
         table.add_row(*cells.values())
         errors.print(table)
+
+
+def _shown(name: str) -> contextlib.AbstractContextManager[Any]:
+    return errors.status(name) if errors.is_terminal else _lines(name)
+
+
+@contextlib.contextmanager
+def _lines(name: str) -> Iterator[None]:
+    """Print a line every few seconds, from another thread, until the step ends."""
+    is_over = threading.Event()
+    begin = time.perf_counter()
+
+    def report() -> None:
+        while not is_over.wait(_SECONDS):
+            errors.print(f"{name}: {time.perf_counter() - begin:.0f} s", markup=False)
+
+    reporter = threading.Thread(target=report, daemon=True)
+    reporter.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        reporter.join()

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from . import data_files
-from .data_files import FILES, ON, OUT, STANDARD, TEXT
+from .data_files import FILES, MEMORY, ON, OUT, STANDARD, TEXT
 from .summary import Work
 
 __all__ = ["unique"]
@@ -19,6 +19,7 @@ def unique(
     out: Annotated[str, OUT] = STANDARD,
     sort: Annotated[bool, typer.Option("--sort", help="In ascending order, not in that of first appearance.")] = False,
     text: Annotated[bool, TEXT] = False,
+    memory: Annotated[str | None, MEMORY] = None,
 ) -> None:
     """Print the distinct values of columns of CSV and Parquet files.
 
@@ -28,6 +29,9 @@ def unique(
 
     work = Work(out)
     data_files.check_output(out)
+    if memory is not None:
+        _stream(files, on, work, out, memory, sort, text)
+        return
     with work.step("read"):
         table = data_files.read(files, lambda names: data_files.chosen(names, on, "--on"), text=text)
     with work.step("unique"):
@@ -35,3 +39,16 @@ def unique(
     with work.step("write"):
         data_files.write(rows, out)
     work.report(rows_in=len(table), distinct_keys=len(rows), rows_out=len(rows))
+
+
+def _stream(paths: list[str], on: list[str] | None, work: Work, out: str, memory: str, sort: bool, text: bool) -> None:
+    from .. import stream
+    from .data_streams import Streams, check_order
+
+    check_order(sort)
+    with Streams(memory, out) as streams:
+        with work.step("look", shown=False):
+            source = streams.opened(paths, lambda names: data_files.chosen(names, on, "--on"), text=text)
+        with work.step("unique", shown=False):
+            rows = streams.write(stream.unique(source, **streams.means))
+    work.report(rows_in=source.rows, distinct_keys=rows, rows_out=rows)

@@ -85,6 +85,13 @@ class KeyRows:
         """Which elements are among the keys, bool[n]. Raises as `codes_of`."""
         return self._known.contains(elements)
 
+    def counts_of(self, codes: Indices) -> Indices:
+        """How many rows each of some codes has; none for -1. In host memory."""
+        if self._lists is None:
+            return (codes >= 0).astype(np.int64)
+        counts = np.diff(self._lists.offsets[: self._distinct + 1].astype(np.int64))
+        return np.append(counts, 0)[codes]  # that of -1 is the last one
+
     def partners(self, elements: Elements, codes: Indices, dtype: np.dtype[Any], *, keeps_all: bool) -> JoinIndices:
         """Pair each element with all rows of its key, by elements and then by rows.
 

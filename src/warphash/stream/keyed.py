@@ -1,0 +1,62 @@
+"""The key columns of a source, and values beside them, by names of our own, which no name of a caller can meet."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..relational.frames import named
+from .key_hash import forms_of
+from .partition import Keys
+from .sources import Source, passes
+from .workspace import Workspace
+
+__all__ = ["ROW", "chosen", "key_names", "keyed", "keys_of", "value_names"]
+
+ROW = "row"
+"""The column with the number of a row in its source, int64."""
+
+
+def key_names(n: int) -> list[str]:
+    """The names of so many key columns."""
+    return [f"key{place}" for place in range(n)]
+
+
+def value_names(n: int) -> list[str]:
+    """The names of so many other columns."""
+    return [f"value{place}" for place in range(n)]
+
+
+def chosen(source: Source, on: Hashable | Sequence[Hashable] | None, parameter: str = "on") -> list[str]:
+    """The names of the columns that a caller chose; None: all. Raises as `frames.named`."""
+    names: list[str] = source.schema.names
+    return names if on is None else [names[place] for place in named(names, on, parameter)]
+
+
+def keys_of(source: Source, on: Sequence[str], other: Source | None = None, other_on: Sequence[str] = ()) -> Keys:
+    """How rows are divided by some columns of a source; ``other`` is the other side of a join."""
+    types = [source.schema.field(name).type for name in on]
+    others = [other.schema.field(name).type for name in other_on] if other is not None else None
+    return Keys(key_names(len(on)), forms_of(types, others))
+
+
+def keyed(source: Source, on: Sequence[str], values: Sequence[str], step: str, work: Workspace) -> Iterator[Any]:
+    """One pass: tables of keys, of other columns, and of the numbers of rows."""
+    import pyarrow as arrow
+
+    columns = list(dict.fromkeys([*on, *values]))
+    names = [*key_names(len(on)), *value_names(len(values)), ROW]
+    begin = 0
+    for table in passes(source, columns, step, work):
+        rows = arrow.array(np.arange(begin, begin + len(table)))
+        begin += len(table)
+        yield arrow.table([*(_decoded(table[name]) for name in (*on, *values)), rows], names=names)
+
+
+def _decoded(column: Any) -> Any:
+    """A column whose chunks need no dictionary, as those of two tables may differ."""
+    import pyarrow as arrow
+
+    return column.cast(column.type.value_type) if arrow.types.is_dictionary(column.type) else column

@@ -1,0 +1,258 @@
+"""Where rows come from: tables of PyArrow, read in pieces, in one order, as often as a verb needs them.
+
+What can be read once only, such as an iterator, is kept for another pass while it is read: in memory as long as it fits
+into the share of the call, and then in a spill file.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..errors import DtypeError, ParameterError, PathError
+from ..relational.frames import named
+from .progress import counted
+from .spill import SpillFile
+from .workspace import Workspace
+
+__all__ = ["Source", "opened", "passes"]
+
+_ROWS_AT_ONCE, _FEWEST_ROWS = 1 << 18, 256
+_STREAMED = {"pre_buffer": False, "buffer_size": 1 << 18}
+"""How Parquet files are read: so many bytes of a column at one time. By default, a reader keeps all columns of all row
+groups that it has read."""
+
+
+class Source(Protocol):
+    """Rows that can be read any number of times."""
+
+    @property
+    def schema(self) -> Any:
+        """Of all columns. Their names differ."""
+
+    @property
+    def rows(self) -> int | None:
+        """How many there are; None if nobody knows before they are read."""
+
+    def tables(self, columns: list[str], nbytes: int) -> Iterator[Any]:
+        """The rows of some columns, piece by piece. Each call reads them in the same order.
+
+        Parameters
+        ----------
+        columns
+            Their names.
+        nbytes
+            About how many bytes a table may have.
+        """
+
+
+def opened(given: Any, work: Workspace, *, again: bool = False) -> Source:
+    """See what a caller gave.
+
+    Parameters
+    ----------
+    given
+        As ``src`` of the verbs.
+    again
+        There may be another pass. Else nothing is kept of what can be read once.
+
+    Raises
+    ------
+    PathError
+        For a path that is no file.
+    ParameterError
+        For files that cannot be read, or without a common schema; and if columns have one name.
+    DtypeError
+        For another object.
+    """
+    source = _opened(given, work, again)
+    names = source.schema.names
+    if not names:
+        raise ParameterError("expected a source with columns, got one without")
+    named(names, names, "the source")  # none repeats
+    return source
+
+
+def passes(source: Source, columns: list[str], step: str, work: Workspace) -> Iterator[Any]:
+    """One pass over some columns of a source, which the progress shows as a step."""
+    return counted(work.progress, step, source.rows, source.tables(columns, max(1, work.share // 4)))
+
+
+def _opened(given: Any, work: Workspace, again: bool) -> Source:
+    import pyarrow as arrow
+
+    if all(hasattr(given, name) for name in ("schema", "rows", "tables")):
+        source: Source = given
+        return source
+    if isinstance(given, str | os.PathLike):
+        return _ParquetSource([given])
+    if isinstance(given, list | tuple) and given and all(isinstance(path, str | os.PathLike) for path in given):
+        return _ParquetSource(given)
+    if isinstance(given, arrow.Table):
+        return _TableSource(given)
+    if hasattr(given, "scanner") and hasattr(given, "schema"):
+        return _DataSetSource(given)
+    if isinstance(given, Mapping):
+        return _TableSource(arrow.table(dict(given)))
+    if isinstance(given, arrow.RecordBatch):
+        return _TableSource(arrow.Table.from_batches([given]))
+    if type(given).__module__.partition(".")[0] == "pandas":
+        return _TableSource(arrow.Table.from_pandas(given, preserve_index=False))
+    if isinstance(given, arrow.RecordBatchReader):
+        return _ReadOnce(given.schema, iter(given), work, again)
+    if hasattr(given, "__arrow_c_stream__"):
+        reader = arrow.RecordBatchReader.from_stream(given)
+        return _ReadOnce(reader.schema, iter(reader), work, again)
+    if isinstance(given, Iterable) and not isinstance(given, bytes):
+        return _of_iterator(iter(given), work, again)
+    raise DtypeError(
+        "expected paths of Parquet files, a data set, a reader or a table of PyArrow, a frame, an object with "
+        f"__arrow_c_stream__, or an iterator of batches, got {type(given).__name__}"
+    )
+
+
+def _of_iterator(batches: Iterator[Any], work: Workspace, again: bool) -> Source:
+    first = next(batches, None)
+    if first is None:
+        raise ParameterError("expected at least one batch, got an iterator without: give a RecordBatchReader")
+    if not hasattr(first, "schema"):
+        raise DtypeError(f"expected batches or tables of PyArrow from the iterator, got {type(first).__name__}")
+    return _ReadOnce(first.schema, itertools.chain([first], batches), work, again)
+
+
+class _TableSource:
+    def __init__(self, table: Any) -> None:
+        self.schema = _without_views(table.schema)
+        self._table, self.rows = table, len(table)
+
+    def tables(self, columns: list[str], nbytes: int) -> Iterator[Any]:
+        return _cut(self._table.select(columns).cast(_some(self.schema, columns)), nbytes)
+
+
+class _DataSetSource:
+    def __init__(self, given: Any) -> None:
+        self._given, self.schema, self.rows = given, _without_views(given.schema), given.count_rows()
+
+    def tables(self, columns: list[str], nbytes: int) -> Iterator[Any]:
+        import pyarrow as arrow
+
+        schema = _some(self.schema, columns)
+        few = {"batch_size": _ROWS_AT_ONCE, "batch_readahead": 1, "fragment_readahead": 1}
+        for batch in self._given.scanner(columns=columns, **few).to_batches():
+            yield from _cut(arrow.Table.from_batches([batch]).cast(schema), nbytes)
+
+
+class _ParquetSource:
+    """Parquet files one behind the other, with columns of the same names."""
+
+    def __init__(self, paths: Sequence[str | os.PathLike[str]]) -> None:
+        import pyarrow as arrow
+        from pyarrow import parquet
+
+        self._paths, self._parquet = [Path(path) for path in paths], parquet
+        schemas, self.rows, nbytes = [], 0, 0
+        for path in self._paths:
+            if not path.is_file():
+                what = "is a folder: give pyarrow.dataset.dataset(folder)" if path.is_dir() else "is not there"
+                raise PathError(f"the file {path} {what}" if not path.is_dir() else f"{path} {what}")
+            try:
+                with parquet.ParquetFile(path) as file:
+                    schemas.append(_without_views(file.schema_arrow))
+                    about = file.metadata
+            except (arrow.ArrowException, OSError) as error:
+                raise ParameterError(f"{path} is no Parquet file that can be read: {error}") from None
+            if sorted(schemas[0].names) != sorted(schemas[-1].names):
+                raise ParameterError(
+                    f"expected the columns of {self._paths[0]} in {path}, too ({', '.join(schemas[0].names)}), got "
+                    f"{', '.join(schemas[-1].names)}: give files with the same columns"
+                )
+            self.rows += about.num_rows
+            nbytes += sum(about.row_group(group).total_byte_size for group in range(about.num_row_groups))
+        self._row_bytes = nbytes // max(1, self.rows) + 1
+        try:
+            self.schema = arrow.unify_schemas(schemas, promote_options="permissive").remove_metadata()
+        except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
+            raise DtypeError(f"the columns of the files have types that do not go together: {error}") from None
+
+    def tables(self, columns: list[str], nbytes: int) -> Iterator[Any]:
+        import pyarrow as arrow
+
+        schema = _some(self.schema, columns)
+        rows = min(_ROWS_AT_ONCE, max(_FEWEST_ROWS, nbytes // self._row_bytes))
+        for path in self._paths:
+            with self._parquet.ParquetFile(path, **_STREAMED) as file:
+                for batch in file.iter_batches(rows, columns=columns):
+                    yield from _cut(arrow.Table.from_batches([batch]).select(columns).cast(schema), nbytes)
+
+
+class _ReadOnce:
+    """What can be read once. If there is another pass, the first one, which goes to the end, keeps all columns."""
+
+    def __init__(self, schema: Any, batches: Iterator[Any], work: Workspace, again: bool) -> None:
+        self._is_kept = again
+        self.schema, self._batches, self._work = _without_views(schema).remove_metadata(), batches, work
+        self.rows: int | None = None
+        self._held: list[Any] = []
+        self._file: SpillFile | None = None
+        self._is_read = False
+
+    def tables(self, columns: list[str], nbytes: int) -> Iterator[Any]:
+        for table in self._again() if self._is_read else self._first():
+            yield from _cut(table.select(columns), nbytes)
+
+    def _first(self) -> Iterator[Any]:
+        import pyarrow as arrow
+
+        self._is_read = True
+        size, rows = 0, 0
+        for batch in self._batches:
+            given = batch if isinstance(batch, arrow.Table) else arrow.Table.from_batches([batch])
+            if given.schema.names != self.schema.names:
+                expected, got = (", ".join(schema.names) for schema in (self.schema, given.schema))
+                raise ParameterError(f"expected the columns {expected} in each batch, got {got}")
+            for table in _cut(given.cast(self.schema), max(1, self._work.share // 4)):
+                rows += len(table)
+                if self._is_kept:
+                    size += table.nbytes
+                    self._held.append(table)
+                    if size > self._work.share or self._file:
+                        self._move()
+                yield table
+        self.rows = rows
+
+    def _move(self) -> None:
+        """Move what is held to the file."""
+        self._file = self._file or self._work.spill.file()
+        for table in self._held:
+            self._file.write(table)
+        self._held = []
+
+    def _again(self) -> Iterator[Any]:
+        return iter(self._held) if self._file is None else self._file.read()
+
+
+def _some(schema: Any, columns: Sequence[str]) -> Any:
+    import pyarrow as arrow
+
+    return arrow.schema([schema.field(name) for name in columns])
+
+
+def _without_views(schema: Any) -> Any:
+    """A schema in which strings and bytes lie in one buffer: rows of others cannot be taken."""
+    import pyarrow as arrow
+
+    plain = {arrow.string_view(): arrow.large_string(), arrow.binary_view(): arrow.large_binary()}
+    return arrow.schema([field.with_type(plain.get(field.type, field.type)) for field in schema])
+
+
+def _cut(table: Any, nbytes: int) -> Iterator[Any]:
+    """A table in pieces of about so many bytes."""
+    if not len(table):
+        return
+    pieces = -(-table.nbytes // nbytes)
+    rows = min(_ROWS_AT_ONCE, max(1, -(-len(table) // max(1, pieces))))
+    for begin in range(0, len(table), rows):
+        yield table.slice(begin, rows)
