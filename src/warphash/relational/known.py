@@ -18,6 +18,7 @@ from ..errors import DtypeError
 from ..runtime.devices import engine_for
 from ..storage.batch_order.sample import words_seem_distinct
 from ..storage.groups.word_places import WordPlaces, places_of
+from ..storage.random_words import random_words
 from ..storage.strings.string_table import StringTable
 from ..table.maps import HashMap, HashSet
 from .comparable import as_type_of
@@ -33,6 +34,9 @@ __all__ = ["Known", "KnownItems", "KnownRows", "as_keys", "known_if_unique", "kn
 
 _MOST_WORDS = MAX_KEY_BYTES // 8
 """Columns of integers that are one key together."""
+
+_WORDS_AT_ONCE = 1 << 20
+"""Rows of columns of integers that go to their table together."""
 
 _NO_NUMBER = 2**32 - 1
 """Of a string that a `StringTable` does not have."""
@@ -158,10 +162,7 @@ class KnownItems:
 
     def codes_of(self, elements: Elements) -> Indices:
         """As `Known.codes_of`."""
-        return self.codes_of_items(elements.items)
-
-    def codes_of_items(self, items: Items) -> Indices:
-        """As `codes_of`, of the items of elements."""
+        items = elements.items
         return self._all_codes(items, self._sought(items))
 
     def contains(self, elements: Elements) -> npt.NDArray[np.bool_]:
@@ -238,32 +239,40 @@ class KnownItems:
 class KnownWords:
     """Rows of columns of integers to be found, each with its code: a row is one key, of a word for each column.
 
-    Such a table takes a third of the memory of `KnownRows`, and no column is numbered before.
+    The rows go to their table in pieces, so no more than a piece of them is there as words.
 
     Parameters
     ----------
     rows
-        The rows.
-    words
-        Their words (`_words_of`), of all rows or of some of them.
-    codes, assume_unique
+        The rows (`_are_words`).
+    firsts
+        Positions of those rows that are to be found; None: of all.
+    codes
         As of `KnownItems`.
+
+    Attributes
+    ----------
+    repeats
+        Whether some rows repeat, so that the codes of the others of these are lost.
     """
 
-    def __init__(self, rows: RowElements, words: Fixed, codes: Indices, *, assume_unique: bool = True) -> None:
-        self._like = [column.items._replace(array=column.items.array[:0]) for column in rows.columns]
-        self._known = KnownItems(words, codes, assume_unique=assume_unique)
-        self._code_type = codes.dtype
-
-    @property
-    def repeats(self) -> bool:
-        """As `KnownItems.repeats`."""
-        return self._known.repeats
+    def __init__(self, rows: RowElements, firsts: Indices | None, codes: Indices) -> None:
+        columns = [column.items for column in rows.columns]
+        self._like = [items._replace(array=items.array[:0]) for items in columns]
+        self._code_type, n = codes.dtype, len(codes)
+        key = ("int64", (len(columns),))
+        self._table: HashMap[Any, Any] = HashMap(key, codes.dtype, capacity=n, device="cpu")
+        for at in range(0, n, _WORDS_AT_ONCE):
+            piece = slice(at, at + _WORDS_AT_ONCE) if firsts is None else firsts[at : at + _WORDS_AT_ONCE]
+            words = _as_words([items.array[piece] for items in columns])
+            self._table.insert(words, codes[at : at + _WORDS_AT_ONCE])
+        self.repeats = len(self._table) < n
 
     def codes_of(self, elements: Elements) -> Indices:
         """As `Known.codes_of`, of rows of as many columns."""
         assert isinstance(elements, RowElements)
-        arrays, there = [], None
+        arrays: list[npt.NDArray[Any]] = []
+        there: Valid = None
         for column, like in zip(elements.columns, self._like, strict=True):
             compared = as_type_of(column.items, like)
             if compared is None:
@@ -271,7 +280,10 @@ class KnownWords:
             arrays.append(compared.items.array)
             for fits in (compared.items.valid, compared.fits):
                 there = fits if there is None else there if fits is None else there & fits
-        return self._known.codes_of_items(Fixed(_as_words(arrays), there))
+        codes: Indices = self._table.find(_as_words(arrays), -1)[0]
+        if there is not None:
+            codes[~there] = -1
+        return codes
 
     def some_codes_of(self, elements: Elements) -> SomeCodes:
         """As `Known.some_codes_of`: of all rows."""
@@ -282,16 +294,15 @@ class KnownWords:
         return self.codes_of(elements) >= 0
 
 
-def _words_of(rows: KeptElements) -> Fixed | None:
-    """The rows of columns of integers of the host, without nulls, as rows of words; None for others."""
-    if not isinstance(rows, RowElements) or rows.on_gpu is not None or len(rows.columns) > _MOST_WORDS:
-        return None
+def _are_words(rows: RowElements) -> bool:
+    """Whether rows are of columns of integers of the host, without nulls, and no more of these than a key has words."""
+    if rows.on_gpu is not None or len(rows.columns) > _MOST_WORDS:
+        return False
     items = [column.items for column in rows.columns]
-    if any(isinstance(each, Text) or each.valid is not None for each in items):
-        return None
-    if any(each.array.dtype.kind not in "iu" or each.array.ndim > 1 for each in items):
-        return None
-    return Fixed(_as_words([each.array for each in items]))
+    return all(
+        isinstance(each, Fixed) and each.valid is None and each.array.dtype.kind in "iu" and each.array.ndim == 1
+        for each in items
+    )
 
 
 def _as_words(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
@@ -363,6 +374,15 @@ class KnownRows:
         return elements.coded([known.codes_of(column) for known, column in pairs])
 
 
+def _rows_seem_distinct(rows: RowElements) -> bool:
+    """As `words_seem_distinct`, of a stretch of rows, each mixed to one word: different rows seldom agree then."""
+    n = len(rows)
+    begin = max(0, n - _WORDS_AT_ONCE) // 2
+    words = _as_words([column.items.array[begin : begin + _WORDS_AT_ONCE] for column in rows.columns])
+    mixed = words @ random_words(words.shape[1], n).view(np.int64)
+    return words_seem_distinct(address_of(mixed), mixed.itemsize, len(mixed))
+
+
 def known_of(
     elements: KeptElements,
     firsts: Indices,
@@ -376,9 +396,8 @@ def known_of(
     Rules and exceptions are those of `KnownItems`, `DeviceKnown` and `KnownRows`.
     """
     if isinstance(elements, RowElements):
-        if (words := _words_of(elements)) is not None:
-            codes = elements.in_type(elements.ranks(len(firsts)), dtype)
-            return KnownWords(elements, Fixed(words.array[firsts]), codes)
+        if _are_words(elements):
+            return KnownWords(elements, firsts, elements.in_type(elements.ranks(len(firsts)), dtype))
         return KnownRows(elements, firsts, nan=nan, null=null, dtype=dtype)
     is_whole = len(firsts) == len(elements)
     if isinstance(elements, DeviceElements):
@@ -401,10 +420,9 @@ def known_if_unique(
     if isinstance(elements, DeviceElements):
         return device_known_if_unique(elements, dtype, nan)
     if isinstance(elements, RowElements):
-        words = _words_of(elements)
-        if words is None or not words_seem_distinct(address_of(words.array), words.array.strides[0], len(elements)):
+        if not (_are_words(elements) and _rows_seem_distinct(elements)):
             return None
-        known = KnownWords(elements, words, elements.in_type(elements.ranks(len(elements)), dtype), assume_unique=False)
+        known = KnownWords(elements, None, elements.in_type(elements.ranks(len(elements)), dtype))
         return None if known.repeats else known
     if isinstance(elements.items, Text):
         return None
