@@ -255,8 +255,13 @@ def test_rows_of_values_that_are_objects_have_names(kind: str) -> None:
 def test_rows_of_one_list_have_the_same_names() -> None:
     keys = HashSet(("int64", 2), device="cpu")
     assert keys.insert([{"a": 1, "b": 2}, {"b": 4, "a": 3}]).all() and keys.contains([[1, 2], [3, 4]]).all()
-    for rows in ([{"a": 1, "b": 2}, {"a": 1, "c": 2}], [{"a": 1, "b": 2}, (1, 2)]):
-        with pytest.raises(DtypeError, match="same names in a list"):
+    named, renamed, plain = {"a": 1, "b": 2}, {"a": 1, "c": 2}, (1, 2)
+    for rows, got in (
+        ([named, renamed], "a, b and a, c"),
+        ([named, plain], "a, b and no names"),
+        ([plain, plain, named], "no names and a, b"),
+    ):
+        with pytest.raises(DtypeError, match=f"same names in a list, got {got}: give"):
             keys.contains(rows)
     with pytest.raises(DtypeError, match="give a DataFrame"):
         keys.contains({"a": [1, 2], "b": [3, 4]})

@@ -33,6 +33,7 @@ KINDS = (
     "datetime64[ns, UTC]",
     "Int64",
     "string",
+    "string[python]",
 )
 """Types of columns of pandas."""
 
@@ -258,6 +259,8 @@ def test_types_stay() -> None:
     )
     assert warphash.drop_duplicates(frame, "k").dtypes.equals(frame.dtypes)
     right = pandas.DataFrame({"k": [2, 3], "n": [1, 2], "b": [True, False]})
+    for storage, null in (("python", pandas.NA), ("python", np.nan), ("pyarrow", pandas.NA), ("pyarrow", np.nan)):
+        right[f"{storage}, {null}"] = pandas.Series(["x", "y"], dtype=pandas.StringDtype(storage, na_value=null))
     made, expected = warphash.merge(frame, right, "left", on="k"), frame.merge(right, "left", on="k")
     pandas.testing.assert_frame_equal(made, expected)
 

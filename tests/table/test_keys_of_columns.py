@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import datetime
 import decimal
 import pickle
+import uuid
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -613,6 +615,26 @@ def test_decimal_numbers_of_other_scales() -> None:
     with pytest.raises(DtypeError, match="column 1 of the keys: "):
         table.insert((pa.array(["a", "b", "c"]), prices))
     assert len(table) == 2
+
+
+@pytest.mark.parametrize(
+    "items", [[uuid.UUID(int=7), None], [decimal.Decimal("1.5"), None], [datetime.date(2024, 1, 2), None]]
+)
+def test_tables_of_columns_of_objects(items: list[Any]) -> None:
+    """A column of Python objects has the type that a list of them has."""
+    pandas = pytest.importorskip("pandas")
+    given = pandas.DataFrame({"name": ["ann", "ann"], "item": pandas.Series(items, dtype=object)})
+    table = HashMap.from_arrays(given, np.arange(2), nulls="key", device="cpu")
+    assert table.key_dtype[1] == HashSet.from_arrays((given["name"], items), nulls="key").key_dtype[1]
+    assert as_list(table[given]) == [table["ann", items[0]], table["ann", None]] == [0, 1]
+    objects = HashSet.from_arrays((given["name"], np.array(items[:1], object).repeat(2)), device="cpu")
+    assert len(objects) == 1 and ("ann", items[0]) in objects
+
+
+def test_a_tuple_of_lists_may_be_rows() -> None:
+    for lists in ((["ann", "bob"], [3, 4]), ([decimal.Decimal(1)], [3])):
+        with pytest.raises(DtypeError, match=r"for columns, give one of them as an array, or .* mapping"):
+            HashSet.from_arrays(lists, device="cpu")
 
 
 def test_floats_by_rule() -> None:

@@ -218,6 +218,17 @@ class TestForms:
             assert type(answer).__module__.partition(".")[0] == library
         assert listed(held) == listed(table.pop(keys)) == ["b", "é\0", "b"] and all(listed(found)) and len(table) == 0
 
+    @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "warphash"])
+    def test_values_come_back_to_a_library_by_name(self, library: str) -> None:
+        """Behind keys of any type, the name of a library of columns is one, and so is a column of strings."""
+        pytest.importorskip(library)
+        table = HashMap("int64", "str", device="cpu")
+        table.insert([3], ["é"])
+        column = table.values(like=library)
+        for answer in (column, table.values(like=column), table.to_arrays(like=column)[1]):
+            assert type(answer) is type(column) and listed(answer) == ["é"]
+        assert type(column).__module__.partition(".")[0] == library and listed(table.keys(like=column)) == [3]
+
     @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
     def test_categories_are_their_strings(self, library: str) -> None:
         module, given = pytest.importorskip(library), ["b", "a", "b"]

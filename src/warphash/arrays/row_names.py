@@ -98,8 +98,8 @@ def _nearest(known: Names, given: Names) -> str:
     return near and f"{near} If so, "
 
 
-def _shown(names: Names) -> str:
-    return ", ".join(map(str, names))
+def _shown(names: Names | None) -> str:
+    return ", ".join(map(str, names)) if names else "no names"
 
 
 def named_rows(given: Any) -> tuple[Any, Names | None]:
@@ -137,9 +137,10 @@ def named_rows(given: Any) -> tuple[Any, Names | None]:
     parts = []
     for row, own in zip(rows, all_names, strict=True):
         if own is None or names is None or set(own) != set(names):
+            other = own if names else next(filter(None, all_names))
             raise DtypeError(
-                f"expected rows of the same names in a list, got {_shown(names or ())} and {_shown(own or ())}: give a "
-                "DataFrame of the rows, or rows without names, whose items go by their position"
+                f"expected rows of the same names in a list, got {_shown(names)} and {_shown(other)}: give a DataFrame "
+                "of the rows, or rows without names, whose items go by their position"
             )
         items = _items(row)
         parts.append(items if own == names else [items[own.index(name)] for name in names])

@@ -27,7 +27,7 @@ from .row_type import Column
 from .strings import NULL_LENGTH, ROW, StringArray, StringRows, is_null, is_string, rows_of
 from .view import view
 
-__all__ = ["StringColumn", "StringLibrary", "is_one_item", "library_of_strings"]
+__all__ = ["StringColumn", "StringLibrary", "has_columns_of_strings", "is_one_item", "library_of_strings"]
 
 
 class StringLibrary(NumpyLibrary):
@@ -78,9 +78,7 @@ def library_of_strings(like: Any) -> Library:
     ParameterError
         If the library has no strings that we know, or is not installed.
     """
-    name = like if isinstance(like, str) else type(like).__module__.partition(".")[0]
-    if name == "builtins":
-        name = "numpy"
+    name = _name_of(like)
     if name not in _LIBRARIES:
         raise ParameterError(f"strings come back as columns of {', '.join(sorted(_LIBRARIES))}, got like={like!r:.60}")
     try:
@@ -88,6 +86,16 @@ def library_of_strings(like: Any) -> Library:
     except ImportError as error:
         raise ParameterError(f"like={name!r} cannot be met, as {name} cannot be imported ({error})") from None
     return _LIBRARIES[name]
+
+
+def has_columns_of_strings(like: Any) -> bool:
+    """Whether `library_of_strings` knows the library of a column, or of a name, and its columns are no arrays."""
+    return _name_of(like) in _LIBRARIES.keys() - {"numpy"}
+
+
+def _name_of(like: Any) -> str:
+    name = like if isinstance(like, str) else type(like).__module__.partition(".")[0]
+    return "numpy" if name == "builtins" else name
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,8 @@ class _PandasFrame:
 
     def with_nulls(self, column: Any, rows: Indices) -> Any:
         array = column.array
-        if isinstance(array, self._pandas.arrays.NumpyExtensionArray):  # which would refuse nulls among integers
+        is_wrapped = isinstance(array, self._pandas.arrays.NumpyExtensionArray)  # strings of pandas may be, too
+        if is_wrapped and isinstance(column.dtype, np.dtype):  # it would refuse nulls among integers
             array = array.to_numpy()
         taken = self._pandas.api.extensions.take(array, rows, allow_fill=True)
         return self._pandas.Series(taken, dtype=taken.dtype)

@@ -18,7 +18,7 @@ from ..arrays.form import OF_THE_KEYS, Form, share_memory
 from ..arrays.library import ArrayView, Library, shown
 from ..arrays.row_names import Names, check_text
 from ..arrays.row_type import Column, known_names
-from ..arrays.string_column import StringColumn
+from ..arrays.string_column import StringColumn, has_columns_of_strings
 from ..arrays.transfer import Body, Transfer
 from ..arrays.view import library_like, view, view_array
 from ..errors import DtypeError, ParameterError, ShapeError, TableFull
@@ -271,6 +271,8 @@ class Front:
             return self.key.library_like(like), own
         if like is None:
             return self.like or (NUMPY, own)
+        if isinstance(self.value, StringColumn) and has_columns_of_strings(like):
+            return self.value.library_like(like), own
         if isinstance(like, str):
             return library_like(like), own
         seen = self.seen(view(like), "like")

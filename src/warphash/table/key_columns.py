@@ -548,7 +548,8 @@ def keys_and_column(keys: Any, options: Mapping[str, Any]) -> tuple[Column, Arra
         chunks = read_arrow(keys)  # the result of a query can be read only once
         keys = keys if chunks is None else ArrowData(chunks)
     if not (are_columns(keys) or is_table(keys)):
-        return column_and_view(keys, options)
+        with _naming_columns(keys):
+            return column_and_view(keys, options)
     found = columns_of(keys, None, None)
     types = [_type_of(column, number, found.names) for number, column in enumerate(found.columns)]
     are_alike = not types or (len(set(types)) == 1 and types[0].itemsize > 0)
@@ -559,9 +560,23 @@ def keys_and_column(keys: Any, options: Mapping[str, Any]) -> tuple[Column, Arra
     return column, column.view(keys, "keys")
 
 
+@contextmanager
+def _naming_columns(keys: Any) -> Iterator[None]:
+    """Add to an error about a tuple of lists, which are rows, how columns are given."""
+    try:
+        yield
+    except DtypeError as error:
+        if not (isinstance(keys, tuple) and keys and all(isinstance(item, list) for item in keys)):
+            raise
+        mend = "for columns, give one of them as an array, or give a mapping of names to lists"
+        raise DtypeError(f"{error}; lists alone are rows of items of one type: {mend}") from None
+
+
 def _type_of(column: Any, number: int, names: Names | None) -> np.dtype[Any]:
-    """The type of the keys that a column holds."""
+    """The type of the keys that a column holds; of Python objects, the one that a list of them has."""
     text = text_of(column)
+    if dtype_of(column) == np.dtype(object):
+        column = list(column)
     if text is None and isinstance(column, list):
         first = next((item for item in column if item is not None), None)
         text = True if isinstance(first, str) else False if isinstance(first, bytes) else None
