@@ -7,6 +7,7 @@ import importlib.util
 import itertools
 import math
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 import warphash
 from support.relational import KINDS, Kind, fitting, items_of, joined, lists_of
+from warphash.relational import known
 
 few = settings(max_examples=12)
 kinds = pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -293,6 +295,36 @@ def test_wrong_arguments(wrong: dict[str, Any], message: str) -> None:
 def test_keys_that_repeat_against_validate(left: Any, right: Any, validate: Any, message: str, how: Any) -> None:
     with pytest.raises(warphash.ParameterError, match=message):
         warphash.join(left, right, how, validate=validate)
+
+
+@hows
+@pytest.mark.parametrize("repeated", [0, 1, 2_000], ids=["unique", "one repeats", "many repeat"])
+@pytest.mark.parametrize("types", [("int64", "int64"), ("int32", "uint64")], ids=str)
+def test_many_rows_of_integers(types: tuple[str, str], repeated: int, how: Any, rng: np.random.Generator) -> None:
+    """Rows of integers are one key. They go to their table in pieces, and a sample tells whether to try that first."""
+    n, shift = 5_000, 2**31 - 2_500
+    ids = np.concatenate([np.arange(n), rng.integers(0, n, repeated)])
+    other = [(ids % 71 + shift).astype("int64"), (ids // 71).astype("int64")]
+    asked = rng.integers(-n, 2 * n, 8_000)
+    asked = [(asked % 71 + shift - asked % 2).astype("int64"), (asked // 71).clip(0)]
+    left = tuple(column.astype(kind) for column, kind in zip(asked, ("int64", types[1]), strict=True))
+    right = tuple(column.astype(kind) for column, kind in zip(other, ("int64", types[0]), strict=True))
+    with mock.patch.object(known, "_WORDS_AT_ONCE", 700):
+        made = warphash.join(left, right, how)
+        found = warphash.Index(right).get_indexer(left) if not repeated else None
+    rows, others = [list(zip(*(column.tolist() for column in side), strict=True)) for side in (left, right)]
+    assert_joined(made, joined(rows, others, how, "unequal"))
+    if found is not None:
+        places = {row: place for place, row in enumerate(others)}
+        assert found.tolist() == [places.get(row, -1) for row in rows]
+
+
+def test_rows_of_integers_with_nulls_on_one_side() -> None:
+    pandas = pytest.importorskip("pandas")
+    right = tuple(np.arange(5_000) // part % 97 for part in (97, 1))
+    left = tuple(pandas.array([3, None, 4], "Int64") for _ in range(2))
+    for nulls in ("equal", "unequal"):
+        assert_joined(warphash.join(left, right, nulls=nulls), ([0, 2], [3 * 97 + 3, 4 * 97 + 4]))  # type: ignore[arg-type]
 
 
 def test_validated_keys() -> None:
