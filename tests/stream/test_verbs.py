@@ -130,7 +130,7 @@ SIZES = {"few": (60, 700), "many": (900, 80), "both": (300, 300)}
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("nulls", ["unequal", "equal"])
 @pytest.mark.parametrize("sizes", SIZES)
-@pytest.mark.parametrize("kind", ["int64", "float64", "string", "dictionary", "zoned", "decimal"])
+@pytest.mark.parametrize("kind", ["int64", "float64", "string", "dictionary", "numbers", "zoned", "decimal"])
 @pytest.mark.parametrize("budget", ["fits", "parts"])
 @pytest.mark.parametrize("on", ["k", "ks"])
 def test_join(how: Any, nulls: Any, sizes: str, kind: str, budget: str, on: str) -> None:
@@ -182,6 +182,8 @@ TYPES = [
     (pa.duration("s"), pa.duration("us")),
     (pa.time32("s"), pa.time64("ns")),
     (pa.decimal128(20, 0), pa.decimal256(50, 0)),
+    (pa.decimal128(30, 2), pa.decimal128(38, 4)),
+    (pa.decimal128(30, 3), pa.decimal256(50, 1)),
     (pa.binary(), pa.large_binary()),
     (pa.bool_(), pa.int64()),
 ]

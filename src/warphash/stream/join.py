@@ -29,7 +29,7 @@ from ..relational.items import Missing
 from ..relational.matches import How, KeyRows
 from ..relational.merge import merge
 from .kept_rows import KeptRows
-from .keyed import ROW, chosen, keyed, keys_of, value_names
+from .keyed import ROW, chosen, in_type, keyed, keys_of, value_names
 from .likely_rows import LikelyRows
 from .output import answered
 from .partition import is_divisible, joined_tables, larger_tables, partitioned
@@ -418,7 +418,7 @@ class _Joining:
         mask = is_lacking if is_lacking.any() else None
         mine, theirs = arrow.array(rows), arrow.array(partners, mask=mask)
         columns = [
-            (table[column.name].take(mine) if column.leads else payload[column.name].take(theirs)).cast(field.type)
+            in_type(table[column.name].take(mine) if column.leads else payload[column.name].take(theirs), field.type)
             for column, field in zip(self._columns, self.schema, strict=True)
         ]
         return arrow.table(columns, schema=self.schema)
@@ -432,7 +432,7 @@ class _Joining:
         columns = []
         for column, field in zip(self._columns, self.schema, strict=True):
             name = column.alone if column.leads else column.name
-            made = arrow.nulls(len(payload), field.type) if name is None else payload[name].cast(field.type)
+            made = arrow.nulls(len(payload), field.type) if name is None else in_type(payload[name], field.type)
             columns.append(made)
         yield arrow.table(columns, schema=self.schema)
 

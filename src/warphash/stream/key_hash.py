@@ -34,6 +34,9 @@ _HALF = np.uint64(32)
 
 _UNITS = ("s", "ms", "us", "ns")
 
+_DECIMAL_DIGITS = 76
+"""Of the widest type of decimals."""
+
 Form = Any
 """The type of PyArrow that keys become before they are words; None: as they are."""
 
@@ -77,6 +80,9 @@ def _form(mine: Any, other: Any) -> Form:
     for is_kind, make in ((is_.is_timestamp, arrow.timestamp), (is_.is_duration, arrow.duration)):
         if all(map(is_kind, pair)):
             return make(max((type_.unit for type_ in pair), key=_UNITS.index))
+    if all(map(is_.is_decimal, pair)) and pair[0].scale != pair[1].scale:
+        # What is equal has no digits behind those of the smaller scale, and that cuts the others off.
+        return arrow.decimal256(_DECIMAL_DIGITS, min(type_.scale for type_ in pair))
     if all(map(is_.is_time, pair)):
         return arrow.time64("ns")
     return pair[0] if pair[0] != mine else None
