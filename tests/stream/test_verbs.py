@@ -179,6 +179,9 @@ TYPES = [
     (pa.string(), pa.large_string()),
     (pa.dictionary(pa.int16(), pa.string()), pa.string()),
     (pa.timestamp("s", "UTC"), pa.timestamp("ns", "Europe/Berlin")),
+    (pa.date32(), pa.date64()),
+    (pa.date32(), pa.timestamp("ns", "UTC")),
+    (pa.date64(), pa.timestamp("s")),
     (pa.duration("s"), pa.duration("us")),
     (pa.time32("s"), pa.time64("ns")),
     (pa.decimal128(20, 0), pa.decimal256(50, 0)),
@@ -205,6 +208,8 @@ def test_keys_of_two_types_meet(types: tuple[Any, Any], swapped: bool, how: Any)
             keys = keys.cast(pa.binary()) if "binary" in str(plain_type) else keys.cast(pa.int64())
             if pa.types.is_time32(plain_type) or pa.types.is_time64(plain_type):
                 keys = keys.cast(pa.int32()).cast(pa.time32("s"))
+            elif any(map(pa.types.is_date, types)):
+                keys = keys.cast(pa.int32()).cast(pa.date32())
             elif pa.types.is_temporal(plain_type):
                 unit = pa.duration("s") if pa.types.is_duration(plain_type) else pa.timestamp("s")
                 keys = keys.cast(unit)

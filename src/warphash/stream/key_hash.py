@@ -80,6 +80,9 @@ def _form(mine: Any, other: Any) -> Form:
     for is_kind, make in ((is_.is_timestamp, arrow.timestamp), (is_.is_duration, arrow.duration)):
         if all(map(is_kind, pair)):
             return make(max((type_.unit for type_ in pair), key=_UNITS.index))
+    if any(map(is_.is_date, pair)) and all(is_.is_date(type_) or is_.is_timestamp(type_) for type_ in pair):
+        units = ["s" if is_.is_date32(type_) else "ms" if is_.is_date64(type_) else type_.unit for type_ in pair]
+        return arrow.timestamp(max(units, key=_UNITS.index))
     if all(map(is_.is_decimal, pair)) and pair[0].scale != pair[1].scale:
         # What is equal has no digits behind those of the smaller scale, and that cuts the others off.
         return arrow.decimal256(_DECIMAL_DIGITS, min(type_.scale for type_ in pair))
