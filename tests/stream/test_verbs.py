@@ -420,7 +420,16 @@ REFUSALS = [
     (lambda: stream.dedupe(pa.table({"a": [[1]]})), warphash.DtypeError, "lists of any length"),
     (lambda: stream.group_by(pa.table({"a": [1], "b": ["x"]}), "a", {"c": ("b", "sum")}), warphash.DtypeError, "sum"),
     (lambda: stream.join(pa.table({"a": [1]}), pa.table({"b": [1]})), warphash.ParameterError, "no column in common"),
+    (lambda: stream.unique(pa.table({"a": [1]}), memory="9" * 400 + "?"), warphash.ParameterError, r"got '9+\?'"),
+    (lambda: stream.unique({"a": [1, "x"]}), warphash.DtypeError, "mapping has no table of PyArrow.*Could not convert"),
+    (lambda: stream.unique({"a": [1, 2], "b": [1]}), warphash.DtypeError, "mapping has no table.*expected length 2"),
+    (lambda: join_of_one(iter([pa.table({"a": [1]})])), warphash.ParameterError, "both sides.*iterator.*read once"),
+    (lambda: join_of_one(pa.table({"a": [1]}).to_reader()), warphash.ParameterError, "both sides.*read once"),
 ]
+
+
+def join_of_one(rows: Any) -> Any:
+    return stream.join(rows, rows, "a")
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal[2])
@@ -443,6 +452,35 @@ def test_batches_with_other_columns_are_refused() -> None:
     batches = iter([pa.table({"a": [1]}), pa.table({"b": [1]})])
     with pytest.raises(warphash.ParameterError, match="expected the columns a in each batch, got b"):
         stream.unique(batches).read_all()
+
+
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [
+        (pa.table({"a": ["x"]}), "expected a: int64 in each batch, got a: string.*parse"),
+        (pa.table({"a": [1.5]}), "expected a: int64 in each batch, got a: double.*truncated"),
+        (5, "expected batches or tables of PyArrow from the iterator, got int"),
+    ],
+)
+def test_batches_that_do_not_go_with_the_first_are_refused(second: Any, words: str) -> None:
+    with pytest.raises(warphash.DtypeError, match=words):
+        stream.unique(iter([pa.table({"a": [1]}), second])).read_all()
+
+
+def test_files_whose_columns_repeat_are_refused(tmp_path: Path) -> None:
+    path = SOURCES["path"](pa.table([[1], [2]], ["a", "a"]), tmp_path)
+    with pytest.raises(warphash.ParameterError, match=r"expected one column 'a' in .*\.parquet, got 2: rename"):
+        stream.unique(path)
+
+
+def test_memory_is_any_integer() -> None:
+    table = pa.table({"a": [1]})
+    assert rows_of(stream.unique(table, memory=np.int64(10**9))) == [(1,)]  # type: ignore[arg-type]
+    assert rows_of(stream.unique(table, memory="9" * 400)) == [(1,)]
+
+
+def test_keep_may_be_a_zero() -> None:
+    assert rows_of(stream.dedupe(pa.table({"a": [1, 2, 1]}), keep=np.False_)) == [(2,)]  # type: ignore[arg-type]
 
 
 def test_files_with_other_columns_are_refused(tmp_path: Path) -> None:

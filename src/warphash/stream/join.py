@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import ParameterError
 from ..relational.composites import rows_at
 from ..relational.drop_duplicates import drop_duplicates
 from ..relational.elements import Elements, elements_of
@@ -112,6 +113,8 @@ def join(
     >>> stream.join(sold, shops, "shop").read_all()["town"].to_pylist()
     ['Bonn', 'Ulm', 'Bonn']
     """
+    if left is right and isinstance(left, Iterator):
+        raise ParameterError("both sides are one iterator or reader, which can be read once: give a table or a path")
     work = Workspace(memory, folder, progress)
     sources = opened(left, work, again=how != "right"), opened(right, work, again=how == "right")
     mine, theirs = (source.schema.empty_table() for source in sources)
