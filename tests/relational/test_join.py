@@ -220,6 +220,13 @@ def test_empty_sides(how: Any, sizes: tuple[int, int], dtype: Any) -> None:
         assert_joined(made, joined([0] * sizes[0], [0] * sizes[1], how, "equal"))
 
 
+@hows
+def test_empty_lists_of_numbers(how: Any) -> None:
+    pa = pytest.importorskip("pyarrow")
+    keys = pa.array([], pa.list_(pa.float64(), 2))
+    assert_joined(warphash.join(keys, keys, how), joined([], [], how, "equal"))
+
+
 def test_more_pairs_than_memory_has_room_for() -> None:
     same = np.zeros(50_000, np.int64)
     free = warphash.join(same, same, "semi").left

@@ -221,6 +221,25 @@ def test_keys_of_two_types_meet(types: tuple[Any, Any], swapped: bool, how: Any)
     assert len(made) >= n
 
 
+FIELDS = {
+    "int32": lambda texts: pa.array(map(int, texts), pa.int32()),
+    "float64": lambda texts: pa.array(map(float, texts), pa.float64()),
+    "dictionary": lambda texts: pa.array(map(int, texts)).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("left", FIELDS)
+@pytest.mark.parametrize("right", FIELDS)
+def test_structs_of_two_types_meet(left: str, right: str) -> None:
+    texts = [str(k) for k in range(400)]
+    sides = [
+        pa.table({"k": pa.StructArray.from_arrays([FIELDS[kind](texts)], ["x"]), name: range(400)})
+        for kind, name in ((left, "v"), (right, "w"))
+    ]
+    made = stream.join(*sides, "k", memory=20_000).read_all()
+    assert made["v"].to_pylist() == made["w"].to_pylist() == list(range(400))
+
+
 FOLDED = ("size", "count", "sum", "prod", "min", "max", "mean", "first", "last", "any", "all")
 OTHERS = ("median", "var", "std", "nunique", "argmin", "argmax")
 
