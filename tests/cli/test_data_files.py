@@ -550,12 +550,14 @@ def test_a_picture_with_memory(run: Any) -> None:
         (("unique", "b.csv"), "there is no file 'b.csv'"),
         (("count", "a.csv", "--name", "shop"), "give --name for the counts"),
         (("unique", "a.csv", "--on", "b"), "no column 'b'"),
+        (("unique", "twice.csv"), "expected one column 'x' in twice.csv, got 2: rename all but one"),
     ],
 )
 def test_refusals_with_memory(
     run: Any, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
 ) -> None:
     save(some_rows(30), "a.csv")
+    Path("twice.csv").write_text("x,x\n1,2\n")
     assert run(*arguments, "--memory", "1GB") == 2
     assert words in capsys.readouterr().err
 

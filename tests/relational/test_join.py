@@ -116,6 +116,22 @@ def test_keys_of_kinds_that_cannot_be_equal(left: list[Any], right: list[Any], h
     assert_joined(warphash.join(left, right, how), joined(left, right, how, "unequal"))
 
 
+@hows
+@pytest.mark.parametrize("width", [1, 3])
+def test_lists_of_one_length_have_no_partner_of_another(width: int, how: Any) -> None:
+    pa = pytest.importorskip("pyarrow")
+    pairs = [[k, 1] for k in range(3000)]
+    others = [[k] * width for k in range(3000)]
+    flat = pa.array([k for other in others for k in other], pa.int32())
+    sides = [
+        pa.array(pairs, pa.list_(pa.int32(), 2)),
+        flat if width == 1 else pa.array(others, pa.list_(pa.int32(), width)),
+    ]
+    for left, right in (sides, sides[::-1]):
+        wanted = joined([("left", k) for k in range(3000)], [("right", k) for k in range(3000)], how, "unequal")
+        assert_joined(warphash.join(left, right, how), wanted)
+
+
 # ---- sizes and ways
 def generated(rows: int, keys: int, spread: int, seed: int) -> np.ndarray[Any, Any]:
     return np.random.default_rng(seed).integers(0, keys, rows) * spread
@@ -204,6 +220,13 @@ def test_empty_sides(how: Any, sizes: tuple[int, int], dtype: Any) -> None:
         left, right = (np.array(["text"] * size, object) for size in sizes)
     for made in (warphash.join(left, right, how), warphash.Index(right).join(left, how)):
         assert_joined(made, joined([0] * sizes[0], [0] * sizes[1], how, "equal"))
+
+
+@hows
+def test_empty_lists_of_numbers(how: Any) -> None:
+    pa = pytest.importorskip("pyarrow")
+    keys = pa.array([], pa.list_(pa.float64(), 2))
+    assert_joined(warphash.join(keys, keys, how), joined([], [], how, "equal"))
 
 
 def test_more_pairs_than_memory_has_room_for() -> None:

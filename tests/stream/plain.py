@@ -103,6 +103,7 @@ KEYS: dict[str, tuple[Any, Sequence[Any]]] = {
     "binary": (pa.binary(), [None, *(bytes([k, 0]) for k in range(150))]),
     "fixed": (pa.binary(3), [None, *(bytes([k, 0, k]) for k in range(150))]),
     "dictionary": (pa.dictionary(pa.int32(), pa.string()), [None, *(f"w{k}" for k in range(150))]),
+    "numbers": (pa.dictionary(pa.int16(), pa.int64()), [None, *range(150)]),
     "decimal": (pa.decimal128(20, 2), [None, *(decimal.Decimal(k) / 4 for k in range(-75, 75))]),
     "decimal256": (pa.decimal256(50, 2), [decimal.Decimal(k) / 4 for k in range(-75, 75)]),
     "zoned": (pa.timestamp("us", "Europe/Berlin"), [None, *(_TIME + datetime.timedelta(hours=k) for k in range(150))]),

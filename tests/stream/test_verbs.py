@@ -130,7 +130,7 @@ SIZES = {"few": (60, 700), "many": (900, 80), "both": (300, 300)}
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("nulls", ["unequal", "equal"])
 @pytest.mark.parametrize("sizes", SIZES)
-@pytest.mark.parametrize("kind", ["int64", "float64", "string", "dictionary", "zoned", "decimal"])
+@pytest.mark.parametrize("kind", ["int64", "float64", "string", "dictionary", "numbers", "zoned", "decimal"])
 @pytest.mark.parametrize("budget", ["fits", "parts"])
 @pytest.mark.parametrize("on", ["k", "ks"])
 def test_join(how: Any, nulls: Any, sizes: str, kind: str, budget: str, on: str) -> None:
@@ -179,9 +179,14 @@ TYPES = [
     (pa.string(), pa.large_string()),
     (pa.dictionary(pa.int16(), pa.string()), pa.string()),
     (pa.timestamp("s", "UTC"), pa.timestamp("ns", "Europe/Berlin")),
+    (pa.date32(), pa.date64()),
+    (pa.date32(), pa.timestamp("ns", "UTC")),
+    (pa.date64(), pa.timestamp("s")),
     (pa.duration("s"), pa.duration("us")),
     (pa.time32("s"), pa.time64("ns")),
     (pa.decimal128(20, 0), pa.decimal256(50, 0)),
+    (pa.decimal128(30, 2), pa.decimal128(38, 4)),
+    (pa.decimal128(30, 3), pa.decimal256(50, 1)),
     (pa.binary(), pa.large_binary()),
     (pa.bool_(), pa.int64()),
 ]
@@ -203,6 +208,8 @@ def test_keys_of_two_types_meet(types: tuple[Any, Any], swapped: bool, how: Any)
             keys = keys.cast(pa.binary()) if "binary" in str(plain_type) else keys.cast(pa.int64())
             if pa.types.is_time32(plain_type) or pa.types.is_time64(plain_type):
                 keys = keys.cast(pa.int32()).cast(pa.time32("s"))
+            elif any(map(pa.types.is_date, types)):
+                keys = keys.cast(pa.int32()).cast(pa.date32())
             elif pa.types.is_temporal(plain_type):
                 unit = pa.duration("s") if pa.types.is_duration(plain_type) else pa.timestamp("s")
                 keys = keys.cast(unit)
@@ -212,6 +219,25 @@ def test_keys_of_two_types_meet(types: tuple[Any, Any], swapped: bool, how: Any)
     assert made.schema.equals(wanted.schema)
     assert rows_of(made) == rows_of(wanted)
     assert len(made) >= n
+
+
+FIELDS = {
+    "int32": lambda texts: pa.array(map(int, texts), pa.int32()),
+    "float64": lambda texts: pa.array(map(float, texts), pa.float64()),
+    "dictionary": lambda texts: pa.array(map(int, texts)).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("left", FIELDS)
+@pytest.mark.parametrize("right", FIELDS)
+def test_structs_of_two_types_meet(left: str, right: str) -> None:
+    texts = [str(k) for k in range(400)]
+    sides = [
+        pa.table({"k": pa.StructArray.from_arrays([FIELDS[kind](texts)], ["x"]), name: range(400)})
+        for kind, name in ((left, "v"), (right, "w"))
+    ]
+    made = stream.join(*sides, "k", memory=20_000).read_all()
+    assert made["v"].to_pylist() == made["w"].to_pylist() == list(range(400))
 
 
 FOLDED = ("size", "count", "sum", "prod", "min", "max", "mean", "first", "last", "any", "all")
@@ -413,7 +439,16 @@ REFUSALS = [
     (lambda: stream.dedupe(pa.table({"a": [[1]]})), warphash.DtypeError, "lists of any length"),
     (lambda: stream.group_by(pa.table({"a": [1], "b": ["x"]}), "a", {"c": ("b", "sum")}), warphash.DtypeError, "sum"),
     (lambda: stream.join(pa.table({"a": [1]}), pa.table({"b": [1]})), warphash.ParameterError, "no column in common"),
+    (lambda: stream.unique(pa.table({"a": [1]}), memory="9" * 400 + "?"), warphash.ParameterError, r"got '9+\?'"),
+    (lambda: stream.unique({"a": [1, "x"]}), warphash.DtypeError, "mapping has no table of PyArrow.*Could not convert"),
+    (lambda: stream.unique({"a": [1, 2], "b": [1]}), warphash.DtypeError, "mapping has no table.*expected length 2"),
+    (lambda: join_of_one(iter([pa.table({"a": [1]})])), warphash.ParameterError, "both sides.*iterator.*read once"),
+    (lambda: join_of_one(pa.table({"a": [1]}).to_reader()), warphash.ParameterError, "both sides.*read once"),
 ]
+
+
+def join_of_one(rows: Any) -> Any:
+    return stream.join(rows, rows, "a")
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal[2])
@@ -436,6 +471,35 @@ def test_batches_with_other_columns_are_refused() -> None:
     batches = iter([pa.table({"a": [1]}), pa.table({"b": [1]})])
     with pytest.raises(warphash.ParameterError, match="expected the columns a in each batch, got b"):
         stream.unique(batches).read_all()
+
+
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [
+        (pa.table({"a": ["x"]}), "expected a: int64 in each batch, got a: string.*parse"),
+        (pa.table({"a": [1.5]}), "expected a: int64 in each batch, got a: double.*truncated"),
+        (5, "expected batches or tables of PyArrow from the iterator, got int"),
+    ],
+)
+def test_batches_that_do_not_go_with_the_first_are_refused(second: Any, words: str) -> None:
+    with pytest.raises(warphash.DtypeError, match=words):
+        stream.unique(iter([pa.table({"a": [1]}), second])).read_all()
+
+
+def test_files_whose_columns_repeat_are_refused(tmp_path: Path) -> None:
+    path = SOURCES["path"](pa.table([[1], [2]], ["a", "a"]), tmp_path)
+    with pytest.raises(warphash.ParameterError, match=r"expected one column 'a' in .*\.parquet, got 2: rename"):
+        stream.unique(path)
+
+
+def test_memory_is_any_integer() -> None:
+    table = pa.table({"a": [1]})
+    assert rows_of(stream.unique(table, memory=np.int64(10**9))) == [(1,)]  # type: ignore[arg-type]
+    assert rows_of(stream.unique(table, memory="9" * 400)) == [(1,)]
+
+
+def test_keep_may_be_a_zero() -> None:
+    assert rows_of(stream.dedupe(pa.table({"a": [1, 2, 1]}), keep=np.False_)) == [(2,)]  # type: ignore[arg-type]
 
 
 def test_files_with_other_columns_are_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ..errors import DtypeError, ParameterError
+from ..relational.frames import named
 from ..stream.output import row_groups
 from ..stream.progress import counted
 from ..stream.sources import Source
@@ -64,6 +65,7 @@ class FileSource:
             with reported(path):
                 file = _Csv(place) if is_csv(path) else opened_source(place, work)
             found = file.names if isinstance(file, _Csv) else file.schema.names
+            named(found, found, path)  # none repeats
             names = names or found
             check_names(names, found, paths[0], path)
             self._files.append(file)

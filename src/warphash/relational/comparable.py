@@ -37,7 +37,7 @@ def as_type_of(given: Items, wanted: Items) -> Compared | None:
     """Items in the type of others, by their values; None if no item of the one can equal one of the other.
 
     Numbers are compared as numbers, True as 1, and decimal numbers of any scale; strings with strings, and with the
-    bytes of ASCII characters.
+    bytes of ASCII characters; lists of one length with lists of that length.
     """
     if isinstance(wanted, Text):
         if isinstance(given, Text):
@@ -45,6 +45,8 @@ def as_type_of(given: Items, wanted: Items) -> Compared | None:
         if given.array.dtype.kind != ("U" if wanted.text else "S"):
             return None
         return Compared(text_items(rows_of(given.array, wanted.text)), None)
+    if isinstance(given, Fixed) and given.array.shape[1:] != wanted.array.shape[1:]:
+        return None
     array, fits = _with_width(given) if isinstance(given, Text) else _as_numbers(given.array, wanted.array.dtype)
     dtype = wanted.array.dtype
     if array.dtype == dtype:

@@ -83,7 +83,7 @@ def _kept(source: Source, names: list[str], keep: Literal["first", "last", False
     """The rows that stay."""
     keys = keys_of(source, names)
     rows = keyed(source, names, (), "keys", work)
-    if keep is False:
+    if not keep:
         rows = map(_counted, rows)
 
     def fold(table: Any) -> Any:

@@ -11,7 +11,7 @@ from ..relational.drop_duplicates import drop_duplicates
 from ..relational.frames import named
 from ..relational.group_by import group_by as grouped
 from .aggregates import FOLDED, Asked, States
-from .keyed import ROW, chosen, keyed, keys_of, value_names
+from .keyed import ROW, chosen, in_type, keyed, keys_of, value_names
 from .output import answered
 from .partition import folded, whole
 from .progress import Progress
@@ -228,13 +228,16 @@ class _Grouping:
         return answered(self._work, self._schema, self._tables, out)
 
     def _tables(self) -> Iterator[Any]:
+        import pyarrow as arrow
+
         order = [ROW] if self._by is None else [_LEAST_FIRST, ROW]
         runs = Runs(order, self._work)
         for table in self._parts():
             runs.add([table], is_sorted=self._by is None)
         names = [*self._keys.names, *self._asked]
         for table in runs.merged():
-            yield table.select(names).rename_columns(self._schema.names).cast(self._schema)
+            columns = [in_type(table[name], type_) for name, type_ in zip(names, self._schema.types, strict=True)]
+            yield arrow.table(columns, schema=self._schema)
 
     def _parts(self) -> Iterator[Any]:
         """Tables of keys, answers and first rows, each in the order of first rows."""

@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import ParameterError
 from ..relational.composites import rows_at
 from ..relational.drop_duplicates import drop_duplicates
 from ..relational.elements import Elements, elements_of
@@ -29,7 +30,7 @@ from ..relational.items import Missing
 from ..relational.matches import How, KeyRows
 from ..relational.merge import merge
 from .kept_rows import KeptRows
-from .keyed import ROW, chosen, keyed, keys_of, value_names
+from .keyed import ROW, chosen, in_type, keyed, keys_of, value_names
 from .likely_rows import LikelyRows
 from .output import answered
 from .partition import is_divisible, joined_tables, larger_tables, partitioned
@@ -112,6 +113,8 @@ def join(
     >>> stream.join(sold, shops, "shop").read_all()["town"].to_pylist()
     ['Bonn', 'Ulm', 'Bonn']
     """
+    if left is right and isinstance(left, Iterator):
+        raise ParameterError("both sides are one iterator or reader, which can be read once: give a table or a path")
     work = Workspace(memory, folder, progress)
     sources = opened(left, work, again=how != "right"), opened(right, work, again=how == "right")
     mine, theirs = (source.schema.empty_table() for source in sources)
@@ -426,7 +429,7 @@ class _Joining:
         mask = is_lacking if is_lacking.any() else None
         mine, theirs = arrow.array(rows), arrow.array(partners, mask=mask)
         columns = [
-            (table[column.name].take(mine) if column.leads else payload[column.name].take(theirs)).cast(field.type)
+            in_type(table[column.name].take(mine) if column.leads else payload[column.name].take(theirs), field.type)
             for column, field in zip(self._columns, self.schema, strict=True)
         ]
         return arrow.table(columns, schema=self.schema)
@@ -440,7 +443,7 @@ class _Joining:
         columns = []
         for column, field in zip(self._columns, self.schema, strict=True):
             name = column.alone if column.leads else column.name
-            made = arrow.nulls(len(payload), field.type) if name is None else payload[name].cast(field.type)
+            made = arrow.nulls(len(payload), field.type) if name is None else in_type(payload[name], field.type)
             columns.append(made)
         yield arrow.table(columns, schema=self.schema)
 

@@ -34,8 +34,12 @@ _HALF = np.uint64(32)
 
 _UNITS = ("s", "ms", "us", "ns")
 
+_DECIMAL_DIGITS = 76
+"""Of the widest type of decimals."""
+
 Form = Any
-"""The type of PyArrow that keys become before they are words; None: as they are."""
+"""The type of PyArrow that keys become before they are words; a list of forms for the fields of a struct; None: as they
+are."""
 
 
 def forms_of(types: Sequence[Any], others: Sequence[Any] | None = None) -> list[Form]:
@@ -58,7 +62,7 @@ def words_of(columns: Sequence[Any], forms: Sequence[Form]) -> Words:
     """
     words = np.zeros(len(columns[0]), np.uint64)
     for column, form in zip(columns, forms, strict=True):
-        _fold(words, column if form is None else column.cast(form, safe=False))
+        _fold(words, column, form)
     words ^= words >> _HALF
     words *= _LAST_ODD
     words ^= words >> _HALF
@@ -70,6 +74,8 @@ def _form(mine: Any, other: Any) -> Form:
 
     is_ = arrow.types
     pair = [type_.value_type if is_.is_dictionary(type_) else type_ for type_ in (mine, other)]
+    if all(map(is_.is_struct, pair)) and pair[0].num_fields == pair[1].num_fields:
+        return [_form(*(type_.field(place).type for type_ in pair)) for place in range(pair[0].num_fields)]
     if all(is_.is_integer(type_) or is_.is_boolean(type_) for type_ in pair):
         return arrow.int64()
     if all(is_.is_integer(type_) or is_.is_floating(type_) or is_.is_boolean(type_) for type_ in pair):
@@ -77,13 +83,19 @@ def _form(mine: Any, other: Any) -> Form:
     for is_kind, make in ((is_.is_timestamp, arrow.timestamp), (is_.is_duration, arrow.duration)):
         if all(map(is_kind, pair)):
             return make(max((type_.unit for type_ in pair), key=_UNITS.index))
+    if any(map(is_.is_date, pair)) and all(is_.is_date(type_) or is_.is_timestamp(type_) for type_ in pair):
+        units = ["s" if is_.is_date32(type_) else "ms" if is_.is_date64(type_) else type_.unit for type_ in pair]
+        return arrow.timestamp(max(units, key=_UNITS.index))
+    if all(map(is_.is_decimal, pair)) and pair[0].scale != pair[1].scale:
+        # What is equal has no digits behind those of the smaller scale, and that cuts the others off.
+        return arrow.decimal256(_DECIMAL_DIGITS, min(type_.scale for type_ in pair))
     if all(map(is_.is_time, pair)):
         return arrow.time64("ns")
     return pair[0] if pair[0] != mine else None
 
 
-def _fold(words: Words, column: Any) -> None:
-    """Fold the items of a column into the words of its rows, in place."""
+def _fold(words: Words, column: Any, form: Form) -> None:
+    """Fold the items of a column in some form into the words of its rows, in place."""
     import pyarrow as arrow
 
     is_ = arrow.types
@@ -91,14 +103,17 @@ def _fold(words: Words, column: Any) -> None:
     if isinstance(chunk, arrow.ChunkedArray):  # as it does not fit into one chunk
         begin = 0
         for part in chunk.chunks:
-            _fold(words[begin : begin + len(part)], part)
+            _fold(words[begin : begin + len(part)], part, form)
             begin += len(part)
         return
+    if is_.is_struct(chunk.type):
+        fields = chunk.flatten()
+        for field, its_form in zip(fields, form if isinstance(form, list) else [None] * len(fields), strict=True):
+            _fold(words, field, its_form)
+        return
+    chunk = chunk if form is None else chunk.cast(form, safe=False)
     type_ = chunk.type
-    if is_.is_struct(type_):
-        for field in chunk.flatten():
-            _fold(words, field)
-    elif any(is_kind(type_) for is_kind in _text_tests(is_)):
+    if any(is_kind(type_) for is_kind in _text_tests(is_)):
         _fold_texts(words, chunk.cast(arrow.large_binary()))
     elif (found := _numbers(chunk)) is not None:
         if chunk.null_count:

@@ -13,7 +13,7 @@ from .partition import Keys
 from .sources import Source, passes
 from .workspace import Workspace
 
-__all__ = ["ROW", "chosen", "key_names", "keyed", "keys_of", "value_names"]
+__all__ = ["ROW", "chosen", "in_type", "key_names", "keyed", "keys_of", "value_names"]
 
 ROW = "row"
 """The column with the number of a row in its source, int64."""
@@ -53,6 +53,17 @@ def keyed(source: Source, on: Sequence[str], values: Sequence[str], step: str, w
         rows = arrow.array(np.arange(begin, begin + len(table)))
         begin += len(table)
         yield arrow.table([*(_decoded(table[name]) for name in (*on, *values)), rows], names=names)
+
+
+def in_type(column: Any, type_: Any) -> Any:
+    """A column in the type that it has in an answer. Those that `keyed` decoded have a dictionary again.
+
+    PyArrow casts strings to dictionaries, and nothing else.
+    """
+    import pyarrow as arrow
+
+    is_decoded = arrow.types.is_dictionary(type_) and not arrow.types.is_dictionary(column.type)
+    return (column.dictionary_encode() if is_decoded else column).cast(type_)
 
 
 def _decoded(column: Any) -> Any:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import re
+from decimal import Decimal
+from typing import SupportsIndex
 
 from ..errors import ParameterError
 
@@ -21,12 +24,12 @@ def bytes_of(memory: int | str) -> int:
     ParameterError
         For another text, and for less than one byte.
     """
-    if isinstance(memory, int) and not isinstance(memory, bool):
-        nbytes = memory
+    if isinstance(memory, SupportsIndex) and not isinstance(memory, bool):
+        nbytes = operator.index(memory)
     else:
         found = _TEXT.fullmatch(memory.strip()) if isinstance(memory, str) else None
         factor = (_UNITS | _BINARY_UNITS).get(found[2].upper()) if found else None
-        nbytes = int(float(found[1]) * factor) if found and factor else 0
+        nbytes = int(Decimal(found[1]) * factor) if found and factor else 0
     if nbytes < 1:
         raise ParameterError(f"expected bytes of memory, such as '2GB' or 2_000_000_000, got {memory!r}")
     return nbytes

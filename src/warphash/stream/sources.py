@@ -66,9 +66,15 @@ def opened(given: Any, work: Workspace, *, again: bool = False) -> Source:
     ParameterError
         For files that cannot be read, or without a common schema; and if columns have one name.
     DtypeError
-        For another object.
+        For another object, and for one that PyArrow makes no table of.
     """
-    source = _opened(given, work, again)
+    import pyarrow as arrow
+
+    try:
+        source = _opened(given, work, again)
+    except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:  # such as columns of objects
+        kind = "mapping" if isinstance(given, Mapping) else type(given).__name__
+        raise DtypeError(f"the {kind} has no table of PyArrow: {error}: convert its columns") from None
     names = source.schema.names
     if not names:
         raise ParameterError("expected a source with columns, got one without")
@@ -118,9 +124,15 @@ def _of_iterator(batches: Iterator[Any], work: Workspace, again: bool) -> Source
     first = next(batches, None)
     if first is None:
         raise ParameterError("expected at least one batch, got an iterator without: give a RecordBatchReader")
-    if not hasattr(first, "schema"):
-        raise DtypeError(f"expected batches or tables of PyArrow from the iterator, got {type(first).__name__}")
+    _check_batch(first)
     return _ReadOnce(first.schema, itertools.chain([first], batches), work, again)
+
+
+def _check_batch(given: Any) -> None:
+    import pyarrow as arrow
+
+    if not isinstance(given, arrow.Table | arrow.RecordBatch):
+        raise DtypeError(f"expected batches or tables of PyArrow from the iterator, got {type(given).__name__}")
 
 
 class _TableSource:
@@ -164,6 +176,7 @@ class _ParquetSource:
                     about = file.metadata
             except (arrow.ArrowException, OSError) as error:
                 raise ParameterError(f"{path} is no Parquet file that can be read: {error}") from None
+            named(schemas[-1].names, schemas[-1].names, str(path))  # none repeats
             if sorted(schemas[0].names) != sorted(schemas[-1].names):
                 raise ParameterError(
                     f"expected the columns of {self._paths[0]} in {path}, too ({', '.join(schemas[0].names)}), got "
@@ -209,11 +222,12 @@ class _ReadOnce:
         self._is_read = True
         size, rows = 0, 0
         for batch in self._batches:
+            _check_batch(batch)
             given = batch if isinstance(batch, arrow.Table) else arrow.Table.from_batches([batch])
             if given.schema.names != self.schema.names:
                 expected, got = (", ".join(schema.names) for schema in (self.schema, given.schema))
                 raise ParameterError(f"expected the columns {expected} in each batch, got {got}")
-            for table in _cut(given.cast(self.schema), max(1, self._work.share // 4)):
+            for table in _cut(self._alike(given), max(1, self._work.share // 4)):
                 rows += len(table)
                 if self._is_kept:
                     size += table.nbytes
@@ -222,6 +236,21 @@ class _ReadOnce:
                         self._move()
                 yield table
         self.rows = rows
+
+    def _alike(self, given: Any) -> Any:
+        """A batch in the types of the first one."""
+        import pyarrow as arrow
+
+        try:
+            return given.cast(self.schema)
+        except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError) as error:
+            pairs = [pair for pair in zip(self.schema, given.schema, strict=True) if pair[0].type != pair[1].type]
+            expected, got = (
+                ", ".join(f"{field.name}: {field.type}" for field in fields) for fields in zip(*pairs, strict=True)
+            )
+            raise DtypeError(
+                f"expected {expected} in each batch, got {got} ({error}): give batches of one schema"
+            ) from None
 
     def _move(self) -> None:
         """Move what is held to the file."""
