@@ -511,3 +511,20 @@ def test_files_with_other_columns_are_refused(tmp_path: Path) -> None:
 def test_files_of_two_types_go_together(tmp_path: Path) -> None:
     paths = [SOURCES["path"](pa.table({"a": pa.array([1], type_)}), tmp_path) for type_ in (pa.int32(), pa.float64())]
     assert rows_of(stream.unique(paths)) == [(1.0,)]
+
+
+@pytest.mark.parametrize("budget", ["1GB", 10_000])
+@pytest.mark.parametrize("index", ["int8", "uint8"])
+def test_dictionaries_of_more_words_than_an_index_has_numbers(index: str, budget: Any) -> None:
+    """Each batch has a dictionary of its own, and all together have more words than one of them can have."""
+    kind = pa.dictionary(getattr(pa, index)(), pa.string())
+
+    def batches() -> Any:
+        for at in range(0, 300, 100):
+            words = pa.array([str(word) for word in range(at, at + 100)])
+            yield pa.table({"k": words.dictionary_encode().cast(kind), "v": range(100)})
+
+    every = [str(word) for word in range(300)]
+    for made in (stream.unique(batches(), "k", memory=budget), stream.join(batches(), batches(), "k", memory=budget)):
+        table = made.read_all()
+        assert table.schema.field("k").type == kind and table["k"].to_pylist() == every

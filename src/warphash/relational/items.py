@@ -153,7 +153,7 @@ def packed(engine: Engine, items: Items, nan: Missing = "one") -> Packed:
 def _is_nan(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Which items, or rows with such an item, are NaN or NaT."""
     made: npt.NDArray[np.bool_] = np.isnan(array)
-    return made if made.ndim == 1 else made.any(tuple(range(1, made.ndim)))
+    return made if made.ndim == 1 else np.asarray(made.any(tuple(range(1, made.ndim))))
 
 
 def _with_one_pattern(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -58,12 +58,19 @@ def keyed(source: Source, on: Sequence[str], values: Sequence[str], step: str, w
 def in_type(column: Any, type_: Any) -> Any:
     """A column in the type that it has in an answer. Those that `keyed` decoded have a dictionary again.
 
-    PyArrow casts strings to dictionaries, and nothing else.
+    PyArrow casts strings to dictionaries, and nothing else. Where a dictionary has more items than the type of its
+    indices has numbers, pieces of the column have one each.
     """
     import pyarrow as arrow
 
-    is_decoded = arrow.types.is_dictionary(type_) and not arrow.types.is_dictionary(column.type)
-    return (column.dictionary_encode() if is_decoded else column).cast(type_)
+    if not arrow.types.is_dictionary(type_) or arrow.types.is_dictionary(column.type):
+        return column.cast(type_)
+    encoded = column.dictionary_encode()
+    most = np.iinfo(type_.index_type.to_pandas_dtype()).max + 1
+    if all(len(chunk.dictionary) <= most for chunk in encoded.chunks):
+        return encoded.cast(type_)
+    pieces = (chunk.slice(at, most) for chunk in column.chunks for at in range(0, len(chunk), most))
+    return arrow.chunked_array([piece.dictionary_encode().cast(type_) for piece in pieces], type_)
 
 
 def _decoded(column: Any) -> Any:
