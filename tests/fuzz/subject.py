@@ -391,13 +391,27 @@ class Subject:
         present = self.model.presence(plains)
         given = Given(keys, plains, "numpy", True)
         pairs = [] if self.value is None else [values]
-        answer = self.change("execute", given, lambda: self.table.execute(operations, keys, *pairs))
+
+        def execute() -> Any:
+            try:
+                return self.table.execute(operations, keys, *pairs)
+            except TableFull as error:  # all operations but those of its keys are done
+                return error
+
+        answer = self.change("execute", given, execute)
         if answer is None:
             return
-        done = as_numpy(answer if self.value is None else answer[1]).tolist()
+        left: list[Any] = []
+        if isinstance(answer, TableFull):
+            left, done = plain_of(np.asarray(answer.keys), self.rule), [None] * len(plains)
+        else:
+            done = as_numpy(answer if self.value is None else answer[1]).tolist()
         for code, key, row, there, did in zip(codes, plains, rows, present, done, strict=True):
+            if key in left:
+                continue
             adds = code in (Operation.INSERT, Operation.ASSIGN)
-            require(did == (there != adds), "execute: wrong answer", f"{Operation(code).name} of {key!r}: {did}")
+            right = did is None or did == (there != adds)
+            require(right, "execute: wrong answer", f"{Operation(code).name} of {key!r}: {did}")
             if code == Operation.ASSIGN or (code == Operation.INSERT and not there):
                 self.model.pairs[key] = row
             elif code == Operation.ERASE:
