@@ -24,13 +24,19 @@ from ..errors import DtypeError
 from .arrow import BOOL8, CODES, UUID, Chunk, check_extension
 from .decimals import decimal_scale, decimal_type
 
-__all__ = ["Frame", "Items", "Names", "Valid", "arrow_format", "frame_or_items"]
+__all__ = ["Frame", "Items", "Names", "Valid", "arrow_format", "both", "frame_or_items"]
 
 Valid = npt.NDArray[np.bool_] | None
 """Which rows are no nulls; None if all are."""
 
 Names = tuple[Any, ...]
 """The names of the items of a row."""
+
+
+def both(one: Valid, other: Valid) -> Valid:
+    """Which rows two masks have; None if both have all."""
+    return one if other is None else other if one is None else one & other
+
 
 _FLOATS = {"e": "f2", "f": "f4", "g": "f8"}
 _UNITS = {"s": "s", "m": "ms", "u": "us", "n": "ns"}

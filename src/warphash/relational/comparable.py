@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.adapters.numpy import NUMPY
-from ..arrays.arrow_values import Valid
+from ..arrays.arrow_values import Valid, both
 from ..arrays.cast import cast, is_comparable
 from ..arrays.decimals import decimal_scale, in_scale_of
 from ..arrays.strings import rows_of
@@ -89,11 +89,11 @@ def _cast(array: npt.NDArray[Any], dtype: np.dtype[Any], fits: Valid) -> tuple[n
     if dtype.kind == "b" and array.dtype.kind in "iuf":
         held = (array == 0) | (array == 1)
         made = array.astype(dtype)
-    elif is_comparable(array.dtype, dtype) and (both := cast(NUMPY.see(array), dtype)) is not None:
-        host, held = both[0].host, both[1]
+    elif is_comparable(array.dtype, dtype) and (found := cast(NUMPY.see(array), dtype)) is not None:
+        host, held = found[0].host, found[1]
         assert host is not None
         made = host
     else:
         return None
-    held = held if fits is None else fits if held is None else held & fits
+    held = both(held, fits)
     return made, None if held is None or held.all() else held

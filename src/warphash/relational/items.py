@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.adapters.numpy import address_of
-from ..arrays.arrow_values import Valid
+from ..arrays.arrow_values import Valid, both
 from ..arrays.key_types import check_key_type, packed_type
 from ..arrays.strings import NULL_LENGTH, StringRows
 from ..runtime.engine import Engine
@@ -141,7 +141,7 @@ def packed(engine: Engine, items: Items, nan: Missing = "one") -> Packed:
     if nan != "one" and kind in _WITH_NAN:
         present = ~_is_nan(array)
         if not present.all():
-            kept = present if kept is None else kept & present
+            kept = both(kept, present)
     if kept is not None:
         array = array[kept]
     if kind not in "iumMSU":

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.adapters.numpy import address_of
-from ..arrays.arrow_values import Valid
+from ..arrays.arrow_values import Valid, both
 from ..arrays.row_type import MAX_KEY_BYTES
 from ..errors import DtypeError
 from ..runtime.devices import engine_for
@@ -200,8 +200,7 @@ class KnownItems:
         compared = as_type_of(items, self._like)
         if compared is None:
             return _Sought(None, np.zeros(n, np.bool_), None)
-        if compared.fits is not None:
-            there = compared.fits if there is None else compared.fits & there
+        there = both(there, compared.fits)
         if isinstance(compared.items, Fixed):
             rows = packed(self._engine, Fixed(compared.items.array, there), self._nan)
             return _Sought(as_keys(rows), rows.kept, rows)
@@ -278,8 +277,7 @@ class KnownWords:
             if compared is None:
                 return np.full(len(elements), -1, self._code_type)
             arrays.append(compared.items.array)
-            for fits in (compared.items.valid, compared.fits):
-                there = fits if there is None else there if fits is None else there & fits
+            there = both(there, both(compared.items.valid, compared.fits))
         codes: Indices = self._table.find(_as_words(arrays), -1)[0]
         if there is not None:
             codes[~there] = -1

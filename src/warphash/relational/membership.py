@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from ..arrays.adapters.columns import library_name
 from ..arrays.adapters.numpy import address_of
-from ..arrays.arrow_values import Valid
+from ..arrays.arrow_values import both
 from ..arrays.row_type import MAX_KEY_BYTES
 from ..errors import ParameterError
 from ..runtime.devices import engine_for
 from ..runtime.engine import Engine
 from ..storage.groups.members import mark_members
 from ..table.maps import HashMap, HashSet
-from .comparable import Compared, as_type_of
+from .comparable import as_type_of
 from .composites import RowElements, check_alike, row_elements_of
 from .device_elements import DeviceElements
 from .device_known import DeviceKnown
@@ -131,7 +131,7 @@ def found_in(elements: Elements, given: Elements, *, nan: Missing, null: Missing
     has_null = null == "one" and others.valid is not None and not others.valid.all()
     if compared is None:
         return ~items.valid if has_null and items.valid is not None else np.zeros(len(items.array), np.bool_)
-    valid = _kept(compared, others.valid)
+    valid = both(others.valid, compared.fits)
     engine = engine_for("cpu")
     rows = packed(engine, items, nan)
     found = _found_rows(engine, rows, packed(engine, Fixed(compared.items.array, valid), nan))
@@ -152,14 +152,8 @@ def _there(others: Elements, elements: DeviceElements) -> DeviceElements:
     compared = as_type_of(items, Fixed(np.empty(0, dtype)))
     if compared is None:
         return elements.sent(np.empty(0, dtype))
-    valid, array = _kept(compared, items.valid), compared.items.array
+    valid, array = both(items.valid, compared.fits), compared.items.array
     return elements.sent(array if valid is None else array[valid])
-
-
-def _kept(compared: Compared, valid: Valid) -> Valid:
-    """Which items are no nulls, and are in the type that they are compared in; None if all are."""
-    fits = compared.fits
-    return valid if fits is None else fits if valid is None else fits & valid
 
 
 def _found_rows(engine: Engine, rows: Packed, others: Packed) -> npt.NDArray[np.bool_]:

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from ..arrays.adapters.columns import column_library, frame_of_columns
 from ..arrays.adapters.numpy import NUMPY, address_of
 from ..arrays.arrow import ArrowData, read_arrow, speaks_arrow
-from ..arrays.arrow_values import Items, Valid
+from ..arrays.arrow_values import Items, Valid, both
 from ..arrays.cast import Fits
 from ..arrays.column_types import ColumnTypes, column_types
 from ..arrays.float_column import FloatColumn
@@ -199,7 +199,7 @@ class _KeyColumns:
             with self._naming(number, found.names):
                 part, fit = part_of(self.items[number], column)
             parts.append(part if found.valid is None else with_nulls(part, found.valid))
-            fits = fit if fits is None else fits if fit is None else fits & fit
+            fits = both(fits, fit)
         lengths = [length_of(part) for part in parts]
         if len(set(lengths)) > 1:
             raise ShapeError(

@@ -1,7 +1,7 @@
 """The keys that leave a bounded table next, in order: chosen once, for several batches.
 
-To choose the keys of least rank takes a pass over all keys. Where ranks rise, which is where whoever comes or is used
-gets a rank above all others, the keys that were least stay least until they are used. So a choice takes more keys than
+To choose the keys of least rank takes a pass over all keys. Under "lru" and "fifo" a key that comes or is used gets a
+rank above all others. So the keys of least rank stay so until they are used. A choice therefore takes more keys than
 have to leave, and queues the others with the ranks that they have. The next keys to leave are those at the head of the
 queue that still have these ranks. A key that was used, has left or was erased is passed over: it has another rank, or
 none. A key that came again has a new rank.
