@@ -74,6 +74,7 @@ def specs() -> Iterator[KernelSpec]:
     yield source.GROUPS
     yield source.VALUE_LISTS
     yield source.JOINS
+    yield source.OWNERS
     yield CEILING
     yield LOOKUPS
     yield source.SLABS

@@ -25,6 +25,7 @@ PLAIN_HEADERS = {
     "group_records": "group_records/cpu/entries.cuh",
     "value_lists": "groups/cpu/list_entries.cuh",
     "joins": "joins/cpu/entries.cuh",
+    "owners": "owners/cpu/entries.cuh",
 }
 """Of the kernels that no design changes. Those of the laboratory are compiled when a benchmark asks for them
 (``runtime/cpu.py``)."""

@@ -25,6 +25,7 @@ FAMILIES = (
     "strings",
     "groups",
     "joins",
+    "owners",
     "group_records",
 )
 MAY_INCLUDE = {

@@ -23,6 +23,7 @@ from warphash.runtime.source import (
     GROUP_RECORDS,
     GROUPS,
     JOINS,
+    OWNERS,
     ROWS,
     SLABS,
     STRINGS,
@@ -181,7 +182,7 @@ def test_every_header_of_a_source_exists(platform: str) -> None:
     """On a CPU, the plain headers are those of which the extension is compiled."""
     path = Path(__file__).parents[2] / "src" / "extension" / "generate.py"
     compiled: dict[str, str] = runpy.run_path(str(path))["PLAIN_HEADERS"]
-    plain = [ROWS, BOUNDED, SLABS, STRINGS, GROUPS, GROUP_RECORDS, VALUE_LISTS, JOINS]
+    plain = [ROWS, BOUNDED, SLABS, STRINGS, GROUPS, GROUP_RECORDS, VALUE_LISTS, JOINS, OWNERS]
     for spec in plain:
         *_, header = source_of(spec, platform).headers
         assert header == (compiled[spec.design] if platform == "cpu" else spec.header)

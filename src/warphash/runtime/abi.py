@@ -442,6 +442,33 @@ SEGMENT = 512
 """Elements that a warp takes together: a segment."""
 
 
+# ---- owners/abi.cuh
+SHARD_BITS = 12
+"""Bits of a shard. The owners of shards are part of the format of checkpoints."""
+
+
+MOST_OWNERS = 256
+"""Owners of a batch, at most: an owner is noted as a byte."""
+
+
+class OwnerSegments(ctypes.Structure):
+    """A batch in segments, and where the elements of each segment go."""
+
+    _fields_ = _words("elements ranks length segments starts")
+
+
+class OwnerBatch(Launch):
+    """Keys whose owners are asked for."""
+
+    _fields_ = _words("keys key_bytes key_word shards owners counts")
+
+
+class OwnerMoveBatch(Launch):
+    """A column of a batch, to be moved by the owners of the elements."""
+
+    _fields_ = _words("owners source target row_bytes row_word")
+
+
 # ---- quotient/abi.cuh
 class QuotientTable(Table):
     """A quotient table: how its buckets form ranges, and what a batch keeps of each range.

@@ -26,6 +26,7 @@ __all__ = [
     "GROUPS",
     "GROUP_RECORDS",
     "JOINS",
+    "OWNERS",
     "PLATFORMS",
     "ROWS",
     "SCANS",
@@ -84,6 +85,9 @@ VALUE_LISTS = KernelSpec("value_lists", 0, 0, 0, header="groups/gpu/list_entries
 
 JOINS = KernelSpec("joins", 0, 0, 0, header="joins/gpu/entries.cuh")
 """The pairs of a join."""
+
+OWNERS = KernelSpec("owners", 0, 0, 0, header="owners/gpu/entries.cuh")
+"""A batch in the order of the ranks that own its keys, and answers back."""
 
 
 @cache

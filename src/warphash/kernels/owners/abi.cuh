@@ -1,0 +1,41 @@
+// What kernels that bring a batch into the order of the owners of its keys are given (core/abi.cuh, owners/).
+#pragma once
+#include "core/abi.cuh"
+
+namespace warphash {
+
+// Bits of a shard. The owners of shards are part of the format of checkpoints.
+constexpr int kShardBits = 12;
+
+// Owners of a batch, at most: an owner is noted as a byte.
+constexpr int kMostOwners = 256;
+
+// A batch in segments, and where the elements of each segment go.
+struct OwnerSegments {
+  u64 elements;  // of the batch
+  u64 ranks;     // how many owners there are
+  u64 length;    // elements of a segment, but for the last
+  u64 segments;  // how many there are
+  u64 starts;    // u32 per rank and segment: its elements; later where these begin in the order of owners
+};
+
+// Keys whose owners are asked for.
+struct OwnerBatch : Launch {
+  u64 keys;       // packed rows
+  u64 key_bytes;  // of a row
+  u64 key_word;   // bytes of the widest word by which all keys can be read: 1, 2, 4 or 8
+  u64 shards;     // shards: u16 per element
+  u64 owners;     // count_owners: u8 per element
+  u64 counts;     // sum_owners: i64 per rank
+};
+
+// A column of a batch, to be moved by the owners of the elements.
+struct OwnerMoveBatch : Launch {
+  u64 owners;     // u8 per element
+  u64 source;     // packed rows
+  u64 target;     // packed rows, in the other order
+  u64 row_bytes;  // of a row
+  u64 row_word;   // bytes of the widest word by which all rows can be read and written: 1, 2, 4, 8 or 16
+};
+
+}  // namespace warphash

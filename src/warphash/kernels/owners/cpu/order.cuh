@@ -1,0 +1,173 @@
+// A batch in the order of the owners of its keys, and answers back, on a CPU.
+//
+//   count_owners   keys -> the owner of each element, and how many elements of each segment each rank has
+//   move_rows      a column in the order of the caller -> in the order of owners
+//   restore_rows   a column in the order of owners -> in the order of the caller
+//
+// Layout. A segment is `length` elements in a row, but for the last one: one segment for each thread.
+//
+//   the caller's order   [ segment 0       | segment 1       | … ]       an owner, u8, for each element
+//   starts               [ rank 0: segment 0 32 | segment 1 32 | … ][ rank 1: segment 0 32 | … ] …
+//   the owners' order    [ rank 0: of segment 0 | of segment 1 | … ][ rank 1: of segment 0 | … ] …
+//
+// Elements of one rank keep the order that they have in the batch.
+//
+// Protocol.
+//   1. count_owners: a thread notes the owners of the segments that begin in its part of the batch, and counts them.
+//   2. The host turns the counts into starts (storage/selection.py): sums over all counts before.
+//   3. move_rows, restore_rows: a thread walks over its segments in the order of the caller. An element goes to the
+//      next place of its owner, or comes from there.
+// Threads share no word in one of the launches, so nothing is atomic. Owners are noted, so keys that change meanwhile
+// cannot make a thread write outside of a rank's places.
+//
+// Why no places. A place of 4 bytes for each element would be written once, and read for each column. An owner is one
+// byte, and the places of all owners are counters in a near cache.
+//
+// Lines of the output of move_rows are gathered and written past the caches if the column is larger than these
+// (core/cpu/line_writer.cuh).
+#pragma once
+#include "core/bytes.cuh"
+#include "core/cpu/line_writer.cuh"
+#include "core/cpu/schedule.cuh"
+#include "owners/owner.cuh"
+
+namespace warphash {
+
+// A task over the segments of a batch.
+template <class Task, class Batch_>
+struct OverOwnerSegments {
+  using Table = OwnerSegments;
+  using Batch = Batch_;
+  static constexpr bool kWalks = true;
+  static void run(const OwnerSegments& t, const Batch& b, u64 begin, u64 end) {
+    for (u64 segment = (begin + t.length - 1) / t.length; segment < t.segments && segment * t.length < end; ++segment) {
+      const u64 first = segment * t.length, behind = first + t.length < t.elements ? first + t.length : t.elements;
+      Task::run(t, b, segment, first, behind);
+    }
+  }
+};
+
+struct CountOwners {
+  static constexpr u32 kTallies = 4;  // neighbours have unlike ones, so an addition seldom waits for the one before
+
+  static void run(const OwnerSegments& t, const OwnerBatch& b, u64 segment, u64 begin, u64 end) {
+    u32 tallies[kTallies][kMostOwners] = {};
+    u8* const owners = pointer<u8>(b.owners);
+    const u32 ranks = static_cast<u32>(t.ranks);
+    with_keys(b, [&](const auto& keys) {
+      for (u64 i = begin; i < end; ++i) {
+        const u32 owner = owner_of_shard(keys.shard(i), ranks);
+        owners[i] = static_cast<u8>(owner);
+        ++tallies[i % kTallies][owner];
+      }
+    });
+    u32* const counts = pointer<u32>(t.starts) + segment;
+    for (u32 owner = 0; owner < ranks; ++owner) {
+      u32 count = 0;
+      for (const auto& tally : tallies) count += tally[owner];
+      counts[owner * t.segments] = count;
+    }
+  }
+};
+
+// A row of so many bytes, at any address.
+template <int kBytes>
+struct ByteRow {
+  u8 bytes[kBytes];
+};
+
+// The next place of each owner in a segment.
+struct OwnerPlaces {
+  u32 next[kMostOwners];
+  OwnerPlaces(const OwnerSegments& t, u64 segment) {
+    const u32* const starts = pointer<const u32>(t.starts) + segment;
+    for (u64 owner = 0; owner < t.ranks; ++owner) next[owner] = starts[owner * t.segments];
+  }
+};
+
+// Calls a function for rows of the width of a batch, if that is a power of two up to 16. Otherwise returns false.
+template <class Call>
+bool by_width(const OwnerMoveBatch& b, const Call& call) {
+  switch (b.row_bytes) {
+    case 1:
+      return call(ByteRow<1>()), true;
+    case 2:
+      return call(ByteRow<2>()), true;
+    case 4:
+      return call(ByteRow<4>()), true;
+    case 8:
+      return call(ByteRow<8>()), true;
+    case 16:
+      return call(ByteRow<16>()), true;
+    default:
+      return false;
+  }
+}
+
+struct MoveRows {
+  static void run(const OwnerSegments& t, const OwnerMoveBatch& b, u64 segment, u64 begin, u64 end) {
+    const bool is_far = b.row_bytes * t.elements >= kNearBytes;
+    const bool is_known = by_width(b, [&](auto row) {
+      using Row = decltype(row);
+      if (!is_far || !by_lines<Row>(t, b, segment, begin, end)) directly<Row>(t, b, segment, begin, end);
+    });
+    if (is_known) return;
+    OwnerPlaces places(t, segment);
+    const u8* const owners = pointer<const u8>(b.owners);
+    const u64 bytes = b.row_bytes;
+    for (u64 i = begin; i < end; ++i)
+      std::memcpy(pointer<u8>(b.target) + places.next[owners[i]]++ * bytes, pointer<const u8>(b.source) + i * bytes,
+                  bytes);
+  }
+
+ private:
+  template <class Row>
+  static void directly(const OwnerSegments& t, const OwnerMoveBatch& b, u64 segment, u64 begin, u64 end) {
+    OwnerPlaces places(t, segment);
+    const u8* const owners = pointer<const u8>(b.owners);
+    const Row* const source = pointer<const Row>(b.source);
+    Row* const target = pointer<Row>(b.target);
+    for (u64 i = begin; i < end; ++i) target[places.next[owners[i]]++] = source[i];
+  }
+
+  // False if rows are not whole parts of lines, or if there is no memory.
+  template <class Row>
+  static bool by_lines(const OwnerSegments& t, const OwnerMoveBatch& b, u64 segment, u64 begin, u64 end) {
+    const u64 skew = b.target % kLineBytes / sizeof(Row);  // rows of the first line that are not the batch's
+    if (b.target % sizeof(Row) || t.elements + skew > ~0u) return false;
+    OwnerPlaces places(t, segment);
+    for (u64 owner = 0; owner < t.ranks; ++owner) places.next[owner] += static_cast<u32>(skew);
+    const OwnerPlaces firsts = places;
+    LineWriter<Row> writer(pointer<Row>(b.target) - skew, firsts.next, t.ranks);
+    if (!writer.has_memory()) return false;
+    const u8* const owners = pointer<const u8>(b.owners);
+    const Row* const source = pointer<const Row>(b.source);
+    for (u64 i = begin; i < end; ++i) {
+      const u32 owner = owners[i];
+      writer.put(owner, places.next[owner]++, source[i]);
+    }
+    for (u32 owner = 0; owner < t.ranks; ++owner) writer.flush(owner, places.next[owner]);
+    end_streams();
+    return true;
+  }
+};
+
+struct RestoreRows {
+  static void run(const OwnerSegments& t, const OwnerMoveBatch& b, u64 segment, u64 begin, u64 end) {
+    OwnerPlaces places(t, segment);
+    const u8* const owners = pointer<const u8>(b.owners);
+    const bool is_known = by_width(b, [&](auto row) {
+      using Row = decltype(row);
+      const Row* const source = pointer<const Row>(b.source);
+      Row* const target = pointer<Row>(b.target);
+      for (u64 i = begin; i < end; ++i) target[i] = source[places.next[owners[i]]++];
+    });
+    if (is_known) return;
+    const u64 bytes = b.row_bytes;
+    for (u64 i = begin; i < end; ++i)
+      std::memcpy(pointer<u8>(b.target) + i * bytes, pointer<const u8>(b.source) + places.next[owners[i]]++ * bytes,
+                  bytes);
+  }
+};
+
+}  // namespace warphash

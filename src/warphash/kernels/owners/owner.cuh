@@ -1,0 +1,109 @@
+// Which rank owns a key of a table that is spread over ranks.
+//
+// The function is part of the format of checkpoints: a table that one set of ranks has saved is read by another one. It
+// never changes, and depends on the bytes of the key alone.
+//
+// Layout. A key is read as words of 8 bytes, little-endian. The last word is filled up with zeros, so a key of less than
+// 8 bytes is one word, without its sign.
+//
+//   hash   seed = 2^64 / golden ratio; for each word: h = finalizer(h ^ word)
+//
+//   bit   63       52                              0
+//         [  shard   |           unused            ]      rank = shard * ranks / 4096
+//
+// The finalizer is that of MurmurHash3 for 64 bits (Austin Appleby, 2011; public domain). Each bit of a word changes
+// each bit of the hash with a probability near one half.
+//
+// Why shards. Each rank owns an interval of the 4096 shards. If the number of ranks changes, whole shards move, and a
+// file that has keys in the order of shards has those of a rank together. With 256 ranks, a rank has 16 shards.
+//
+// Why a hash of its own. If the owner were some bits of the hash of the local tables, all keys of a rank would have the
+// same bits there. They would start in the same buckets of its table.
+#pragma once
+#include "core/bulk.cuh"
+#include "core/straight.cuh"
+#include "owners/abi.cuh"
+
+namespace warphash {
+
+constexpr u64 kOwnerSeed = 0x9e3779b97f4a7c15ull;
+
+// The hash of the words so far, and one more.
+WARPHASH_FN u64 with_word(u64 hash, u64 word) {
+  hash ^= word;
+  hash = (hash ^ hash >> 33) * 0xff51afd7ed558ccdull;
+  hash = (hash ^ hash >> 33) * 0xc4ceb9fe1a85ec53ull;
+  return hash ^ hash >> 33;
+}
+
+WARPHASH_FN u32 shard_of_hash(u64 hash) { return static_cast<u32>(hash >> (64 - kShardBits)); }
+WARPHASH_FN u32 owner_of_shard(u32 shard, u32 ranks) { return shard * ranks >> kShardBits; }
+
+// The shard of a key of 4 or 8 bytes.
+template <class Word>
+WARPHASH_FN u32 shard_of_word(Word key) {
+  return shard_of_hash(with_word(kOwnerSeed, static_cast<u64>(key)));
+}
+
+// The shard of a key of any width, which is a multiple of a Part, as its address is.
+template <class Part>
+WARPHASH_FN u32 shard_of_row(const u8* row, u64 bytes) {
+  u64 hash = kOwnerSeed;
+  for (u64 first = 0; first < bytes; first += 8) {
+    const u64 end = bytes - first < 8 ? bytes : first + 8;
+    u64 word = 0;
+    for (u64 at = first; at < end; at += sizeof(Part))
+      word |= static_cast<u64>(*reinterpret_cast<const Part*>(row + at)) << 8 * (at - first);
+    hash = with_word(hash, word);
+  }
+  return shard_of_hash(hash);
+}
+
+// Keys that are words: they have one width, and lie where words may lie.
+template <class Word>
+struct WordKeys {
+  const Word* const words;
+  WARPHASH_FN explicit WordKeys(const OwnerBatch& b) : words(pointer<const Word>(b.keys)) {}
+  WARPHASH_FN u32 shard(u64 i) const { return shard_of_word(load_once(words + i)); }
+};
+
+// Keys of any other kind.
+template <class Part>
+struct RowKeys {
+  const u8* const rows;
+  const u64 bytes;
+  WARPHASH_FN explicit RowKeys(const OwnerBatch& b) : rows(pointer<const u8>(b.keys)), bytes(b.key_bytes) {}
+  WARPHASH_FN u32 shard(u64 i) const { return shard_of_row<Part>(rows + i * bytes, bytes); }
+};
+
+// Calls a function with the keys of a batch.
+template <class Call>
+WARPHASH_FN void with_keys(const OwnerBatch& b, const Call& call) {
+  if (b.key_word == 8)
+    b.key_bytes == 8 ? call(WordKeys<u64>(b)) : call(RowKeys<u64>(b));
+  else if (b.key_word == 4)
+    b.key_bytes == 4 ? call(WordKeys<u32>(b)) : call(RowKeys<u32>(b));
+  else if (b.key_word == 2)
+    call(RowKeys<u16>(b));
+  else
+    call(RowKeys<u8>(b));
+}
+
+struct FindShards : Straight<OwnerSegments, OwnerBatch> {
+  WARPHASH_FN static bool start(const OwnerSegments&, const OwnerBatch& b, u64 i, State&) {
+    with_keys(b, [&](const auto& keys) { pointer<u16>(b.shards)[i] = static_cast<u16>(keys.shard(i)); });
+    return false;
+  }
+};
+
+// The keys of each rank, from the starts of all segments: element i is a rank.
+struct SumOwners : Straight<OwnerSegments, OwnerBatch> {
+  WARPHASH_FN static bool start(const OwnerSegments& t, const OwnerBatch& b, u64 i, State&) {
+    const u32* const starts = pointer<const u32>(t.starts) + i * t.segments;
+    const u64 end = i + 1 < t.ranks ? starts[t.segments] : t.elements;
+    pointer<u64>(b.counts)[i] = end - *starts;
+    return false;
+  }
+};
+
+}  // namespace warphash

@@ -1,0 +1,142 @@
+"""A batch in the order of the ranks that own its keys, and answers back (``owners/owner.cuh``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...errors import ParameterError, ShapeError
+from ...runtime.abi import MOST_OWNERS, SHARD_BITS, OwnerBatch, OwnerMoveBatch, OwnerSegments
+from ...runtime.engine import Engine
+from ...runtime.source import OWNERS
+from ...settings import get_num_threads
+from ..elements import all_pieces
+from ..groups.spans import cut
+from ..groups.ways import chunks_of
+from ..scratch import starts_of
+from ..selection import to_starts
+
+__all__ = ["SHARDS", "OwnerOrder", "shards_of"]
+
+SHARDS = 1 << SHARD_BITS
+"""Shards that keys fall into. Rank r of R owns the shards s with ``s * R // SHARDS == r``."""
+
+_MOST_ELEMENTS = (1 << 32) - 1
+_LAUNCH_ELEMENTS = 1 << 30
+_KEY_WORD, _ROW_WORD = 8, 16
+"""Bytes of the widest words that kernels read of keys, and copy of rows."""
+
+Column = tuple[int, int, int]
+"""Addresses of packed rows and of room for them, and the bytes of a row."""
+
+
+def shards_of(engine: Engine, keys: int, width: int, n: int, out: int, stream: Any) -> None:
+    """Write the shards of keys. Does not wait on a GPU.
+
+    Parameters
+    ----------
+    keys, width, n
+        Address of ``n`` packed keys of ``width`` bytes.
+    out
+        Address of uint16[n].
+    """
+    program = engine.program(OWNERS)
+    for first, count, _, _ in all_pieces(n, _LAUNCH_ELEMENTS):
+        if count:
+            batch = _batch_of(keys + first * width, width, count)
+            batch.shards = out + 2 * first
+            program.run("shards", OwnerSegments(), batch, count, stream)
+
+
+class OwnerOrder:
+    """The elements of a batch in the order of their owners: first those of rank 0, then those of rank 1, and so on.
+
+    Elements of one rank keep the order that they have in the batch.
+
+    Parameters
+    ----------
+    engine
+        Where the keys are.
+    keys, width, n
+        Address of ``n`` packed keys of ``width`` bytes, at least one byte. Less than 2**32 keys.
+    ranks
+        How many ranks there are, 1 to 256.
+    counts
+        Address of int64[ranks] in the engine's memory. It gets the number of keys of each rank. The kernels that write
+        it are launched here, and the call does not wait for them on a GPU.
+    stream
+        As of `Engine.allocate`.
+
+    Raises
+    ------
+    ParameterError
+        If there are too many ranks, or none.
+    ShapeError
+        If there are too many keys, or keys without bytes.
+    MemoryError
+        If there is no memory for the order: a byte for each element, and a few for each rank and part of the batch.
+        `move` and `restore` allocate nothing.
+    """
+
+    def __init__(self, engine: Engine, keys: int, width: int, n: int, ranks: int, counts: int, stream: Any) -> None:
+        if not 1 <= ranks <= MOST_OWNERS:
+            raise ParameterError(f"keys have 1 to {MOST_OWNERS} owners, not {ranks}: use fewer ranks")
+        if not 0 <= n <= _MOST_ELEMENTS:
+            raise ShapeError(f"a batch has 0 to {_MOST_ELEMENTS:,} keys, not {n:,}: cut it into several")
+        if width < 1:
+            raise ShapeError(f"a key has at least one byte, not {width}")
+        self._engine, self._n = engine, n
+        if n == 0:
+            return engine.fill(counts, 0, 8 * ranks, stream)
+        chunks = cut(n, chunks_of(n, get_num_threads()))
+        starts, end = starts_of((4 * ranks * chunks.count, n))[1:]
+        self._memory = engine.allocate(end, stream)
+        self._owners = self._memory.ptr + starts
+        self._segments = OwnerSegments(elements=n, ranks=ranks, length=chunks.length, segments=chunks.count)
+        self._segments.starts = self._memory.ptr
+        batch = _batch_of(keys, width, n)
+        batch.owners, batch.counts = self._owners, counts
+        self._run("count_owners", batch, stream)
+        to_starts(engine, self._memory.ptr, ranks * chunks.count, stream)
+        batch.n = ranks
+        engine.program(OWNERS).run("sum_owners", self._segments, batch, ranks, stream)
+
+    def move(self, columns: Sequence[Column], stream: Any) -> None:
+        """Bring columns into the order of owners. Does not wait on a GPU.
+
+        Parameters
+        ----------
+        columns
+            Of each, the address of its rows in the order of the batch, the address of room for them, and the bytes of
+            a row. The rows of a column and its room do not overlap.
+        """
+        self._over("move_rows", columns, stream)
+
+    def restore(self, columns: Sequence[Column], stream: Any) -> None:
+        """Bring columns from the order of owners into that of the batch. Does not wait on a GPU.
+
+        Parameters
+        ----------
+        columns
+            As of `move`, with the rows in the order of owners.
+        """
+        self._over("restore_rows", columns, stream)
+
+    def _over(self, entry: str, columns: Sequence[Column], stream: Any) -> None:
+        for source, target, width in columns:
+            if self._n and width:
+                batch = OwnerMoveBatch(n=self._n, owners=self._owners, source=source, target=target, row_bytes=width)
+                batch.row_word = _word_of(source | target | width, _ROW_WORD)
+                self._run(entry, batch, stream)
+
+    def _run(self, entry: str, batch: OwnerBatch | OwnerMoveBatch, stream: Any) -> None:
+        self._engine.program(OWNERS).run(entry, self._segments, batch, self._n, stream)
+
+
+def _batch_of(keys: int, width: int, n: int) -> OwnerBatch:
+    return OwnerBatch(n=n, keys=keys, key_bytes=width, key_word=_word_of(keys | width, _KEY_WORD))
+
+
+def _word_of(bits: int, most: int) -> int:
+    """Bytes of the widest word, at most ``most``, that divides addresses and widths whose bits are ``bits``."""
+    return (bits | most) & -(bits | most)
