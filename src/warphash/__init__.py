@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import (
     CaptureError,
+    CollectiveError,
     CorruptFile,
     DeviceError,
     DtypeError,
     EngineUnavailable,
     ParameterError,
     PathError,
+    PeerLost,
     ProcessError,
     ShapeError,
     TableFull,
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Aggregates",
     "CaptureError",
+    "CollectiveError",
     "CorruptFile",
     "DeviceError",
     "DtypeError",
@@ -76,6 +79,7 @@ __all__ = [
     "Operation",
     "ParameterError",
     "PathError",
+    "PeerLost",
     "ProcessError",
     "ShapeError",
     "SlabAllocator",

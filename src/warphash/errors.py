@@ -12,12 +12,14 @@ from typing import Any
 __all__ = [
     "EXTENSION_MEND",
     "CaptureError",
+    "CollectiveError",
     "CorruptFile",
     "DeviceError",
     "DtypeError",
     "EngineUnavailable",
     "ParameterError",
     "PathError",
+    "PeerLost",
     "ProcessError",
     "ShapeError",
     "TableFull",
@@ -73,6 +75,26 @@ class ParameterError(WarphashError, ValueError):
 
 class CorruptFile(WarphashError, ValueError):
     """A saved table, or a table in a file, that is truncated, altered, without its journal, or no table."""
+
+
+class CollectiveError(WarphashError, RuntimeError):
+    """A call that all ranks of a group make failed on some of them. All ranks raise this error; the next call works.
+
+    Attributes
+    ----------
+    failures
+        What was raised, by rank; of ranks that made different calls, what each called.
+    rounds
+        Of the rounds in which rows were exchanged, those that are done on all ranks.
+    """
+
+    def __init__(self, message: str, failures: dict[int, str], rounds: int = 0) -> None:
+        super().__init__(message)
+        self.failures, self.rounds = failures, rounds
+
+
+class PeerLost(WarphashError, RuntimeError):
+    """A rank of a group ended, or does not answer. The group, and every table over it, is of no further use."""
 
 
 class PathError(WarphashError, OSError):

@@ -1,0 +1,8 @@
+"""Tables and relational verbs over the processes of ``torch.distributed``, which ``torchrun`` starts."""
+
+from __future__ import annotations
+
+from .start import init
+from .tables import ShardedMap, ShardedSet
+
+__all__ = ["ShardedMap", "ShardedSet", "init"]

@@ -1,0 +1,363 @@
+"""What the ranks of a group say to each other: the header of each call, exchanges of rows, and how a call ended.
+
+Protocol of a call (`Call`). All ranks of a group make the same calls, in the same order.
+
+1. A rank prepares: it checks its arguments and allocates all that the call needs.
+2. `Call.agree`: each rank tells all ranks one header of 64-bit words::
+
+       [ number of the call | digest of its text | whether step 1 failed | a number for each rank ... ]
+
+   If a rank failed, or if ranks make different calls, all ranks raise `CollectiveError` here. Nothing was exchanged.
+3. `Call.exchange`, any number of times. The headers say how many rows each rank sends to each other one. So all ranks
+   know all sizes, and nobody waits for a message that nobody sends.
+4. `Call.conclude`: each rank tells whether its part failed. All ranks raise, or none.
+
+A rank that does not answer within the time-out of the group, or whose process ended, is lost: `PeerLost`. Then no rank
+can know what the others have done, and the channel refuses all further calls.
+
+A KeyboardInterrupt comes out when a call has ended: a rank that left a call would leave the others waiting for it.
+
+Why a channel has a process group of its own: a program may use its own group meanwhile, on another thread. Two threads
+that use one communicator of NCCL can wait for each other.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from types import FrameType
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+
+from ..errors import CollectiveError, DeviceError, ParameterError, PeerLost
+
+__all__ = ["Call", "Channel", "Message", "channel_of"]
+
+_FIELDS = 3
+"""Of a header, ahead of the numbers for ranks: call, digest, failure."""
+
+_WORD_BYTES = 8
+
+
+class Message(NamedTuple):
+    """Bytes that one rank sends or receives.
+
+    Attributes
+    ----------
+    peer
+        The other rank.
+    data
+        uint8, contiguous.
+    """
+
+    peer: int
+    data: torch.Tensor
+
+
+class Channel:
+    """The way between the ranks of one group.
+
+    Parameters
+    ----------
+    group
+        The group of the caller. The channel makes one of its own, of the same ranks: a collective call.
+
+    Attributes
+    ----------
+    rank, world
+        Of this process, and how many there are.
+    place
+        Where messages lie: the CPU, or the current GPU of this process if the group uses NCCL.
+    """
+
+    def __init__(self, group: dist.ProcessGroup) -> None:
+        self.rank, self.world = dist.get_rank(group), dist.get_world_size(group)
+        self.ranks = [dist.get_global_rank(group, rank) for rank in range(self.world)]
+        self.place = _place_of(group)
+        self.calls = 0
+        self._lock = threading.Lock()
+        self._lost: str | None = None
+        with self.peers():
+            timeout = _timeout_of(group, self.place)
+            self.group = dist.new_group(self.ranks, timeout=timeout, use_local_synchronization=True)
+
+    @property
+    def device(self) -> str:
+        """The name of the place, as tables name it."""
+        return "cpu" if self.place.type == "cpu" else f"cuda:{self.place.index}"
+
+    def stream(self) -> int | None:
+        """The stream in whose order messages are ready and read; None on a CPU."""
+        if self.place.type == "cpu":
+            return None
+        handle: int = torch.cuda.current_stream(self.place).cuda_stream
+        return handle
+
+    def memory(self, nbytes: int) -> torch.Tensor:
+        """Uninitialised bytes for messages."""
+        try:
+            return torch.empty(nbytes, dtype=torch.uint8, device=self.place)
+        except RuntimeError as error:  # `torch.OutOfMemoryError` is one, too
+            raise MemoryError(f"{nbytes:,} bytes for messages of a collective call: {error}") from None
+
+    def header(self) -> torch.Tensor:
+        """A new header: zeros, in the memory of messages."""
+        return torch.zeros(_FIELDS + self.world, dtype=torch.int64, device=self.place)
+
+    def numbers_at(self, header: torch.Tensor) -> int:
+        """The address of a header's numbers for ranks."""
+        return header.data_ptr() + _FIELDS * _WORD_BYTES
+
+    @contextmanager
+    def call(self, text: str) -> Iterator[Call]:
+        """Make a collective call; calls of other threads wait.
+
+        Parameters
+        ----------
+        text
+            What is called, and with which options: that of all ranks must be equal.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank failed, or calls something else. All ranks raise it.
+        PeerLost
+            If a rank does not answer, or one was lost before.
+        """
+        with self._lock, _interrupts_later():
+            if self._lost is not None:
+                raise PeerLost(f"a rank of this group was lost before ({self._lost}): start the program again")
+            self.calls += 1
+            made = Call(self, text)
+            try:
+                yield made
+            except (CollectiveError, PeerLost):
+                raise
+            except BaseException as error:
+                if made.is_announced:
+                    self._lost = f"this rank left a call: {error}"
+                    raise
+                made.fail(error)
+                raise
+
+    @contextmanager
+    def peers(self) -> Iterator[None]:
+        """Wait for other ranks: what the library raises meanwhile means that a rank is lost."""
+        try:
+            yield
+        except RuntimeError as error:  # `torch.distributed.DistBackendError` is one, too
+            self._lost = str(error).splitlines()[0][:200]
+            raise PeerLost(
+                f"a rank of the group does not answer: {self._lost}. What the other ranks did of this call is unknown: "
+                "start the program again, from a checkpoint"
+            ) from error
+
+
+class Call:
+    """One collective call, as this rank sees it.
+
+    Attributes
+    ----------
+    is_announced
+        Whether this rank has told the others its header.
+    """
+
+    def __init__(self, channel: Channel, text: str) -> None:
+        self._channel, self._text = channel, text
+        self.is_announced = False
+
+    def agree(self, header: torch.Tensor | None = None) -> list[list[int]]:
+        """Tell all ranks this rank's header, and hear theirs.
+
+        Parameters
+        ----------
+        header
+            With the numbers for ranks, which the stream of messages may still be writing. None: there are no numbers.
+
+        Returns
+        -------
+        list
+            The numbers of all ranks: of rank r for rank s at ``[r][s]``.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank failed, or calls something else. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
+        """
+        return self._agree(self._channel.header() if header is None else header, None)
+
+    def fail(self, error: BaseException) -> None:
+        """As `agree`, of a rank whose preparation raised ``error``: raises on all ranks."""
+        self._agree(self._channel.header(), error)
+
+    def _agree(self, header: torch.Tensor, error: BaseException | None) -> list[list[int]]:
+        self.is_announced = True
+        number, text = self._channel.calls, self._text
+        fields = [number, zlib.crc32(text.encode()), error is not None]
+        header[:_FIELDS].copy_(torch.tensor(fields, dtype=torch.int64))
+        rows = self._gathered(header)
+        if len({(row[0], row[1]) for row in rows}) > 1:
+            texts = dict(enumerate(self.told(f"call {number}, {text}")))
+            raise CollectiveError(
+                f"the ranks of a group must make the same calls in the same order, got {_listed(texts)}: see which "
+                "rank leaves a call out, or makes it with other options",
+                texts,
+            ) from error
+        self._raise_alike([bool(row[2]) for row in rows], error, rounds=0)
+        return [row[_FIELDS:] for row in rows]
+
+    def exchange(self, sent: Iterable[Message], received: Iterable[Message]) -> Callable[[], None]:
+        """Begin to send and receive. Empty messages are left out, on both sides.
+
+        Returns
+        -------
+        callable
+            Waits for the end. On a GPU, the work that is launched from then on comes behind the messages.
+        """
+        channel = self._channel
+        operations = [
+            dist.P2POp(way, message.data, channel.ranks[message.peer], group=channel.group)
+            for way, messages in ((dist.isend, sent), (dist.irecv, received))
+            for message in messages
+            if len(message.data)
+        ]
+        if not operations:
+            return lambda: None
+        with channel.peers():
+            works = dist.batch_isend_irecv(operations)
+
+        def wait() -> None:
+            with channel.peers():
+                for work in works:
+                    work.wait()
+
+        return wait
+
+    def conclude(self, error: BaseException | None, rounds: int) -> None:
+        """Tell all ranks how this rank's part went, and raise on all if one failed.
+
+        Parameters
+        ----------
+        error
+            What was raised; None if nothing was.
+        rounds
+            Rounds that were done.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank failed.
+        PeerLost
+            If a rank does not answer.
+        """
+        told = torch.tensor([error is not None, rounds], dtype=torch.int64, device=self._channel.place)
+        rows = self._gathered(told)
+        self._raise_alike([bool(row[0]) for row in rows], error, rounds=min(row[1] for row in rows))
+
+    def told(self, given: Any) -> list[Any]:
+        """What each rank gives: any object that can be pickled, of few bytes."""
+        channel = self._channel
+        every: list[Any] = [None] * channel.world
+        with channel.peers():
+            dist.all_gather_object(every, given, group=channel.group)
+        return every
+
+    def _gathered(self, row: torch.Tensor) -> list[list[int]]:
+        channel = self._channel
+        with channel.peers():
+            every = [torch.empty_like(row) for _ in range(channel.world)]
+            dist.all_gather(every, row, group=channel.group)
+            rows: list[list[int]] = torch.stack(every).tolist()
+        return rows
+
+    def _raise_alike(self, failed: Sequence[bool], error: BaseException | None, rounds: int) -> None:
+        if not any(failed):
+            return
+        texts = self.told("" if error is None else f"{type(error).__name__}: {error}")
+        failures = {rank: texts[rank] for rank, has_failed in enumerate(failed) if has_failed}
+        raise CollectiveError(f"{self._text} failed on {_listed(failures)}", failures, rounds) from error
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Have an interrupt come out at the end. Python handles signals in the main thread alone."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    noted: list[FrameType | None] = []
+    handler = signal.signal(signal.SIGINT, lambda number, frame: noted.append(frame))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler if handler is not None else signal.SIG_DFL)
+        if noted and callable(handler):
+            handler(signal.SIGINT, noted[0])
+
+
+_channels: dict[dist.ProcessGroup, Channel] = {}
+"""Those of groups: a program has few groups."""
+
+
+def channel_of(group: Any = None) -> Channel:
+    """The channel of a process group, of a device mesh with one dimension, or of all ranks (None).
+
+    The first call for a group is collective.
+
+    Raises
+    ------
+    ParameterError
+        If there is no process group, or ``group`` is something else.
+    """
+    if not (dist.is_available() and dist.is_initialized()):
+        raise ParameterError(
+            "there is no process group: call warphash.distributed.init() first, in a program that torchrun starts"
+        )
+    if group is None:
+        group = dist.group.WORLD
+    elif hasattr(group, "get_group"):
+        if group.ndim != 1:
+            raise ParameterError(
+                f"group must be a process group or a device mesh with one dimension, got one with {group.ndim}: give "
+                'one of them, as in mesh["dp"]'
+            )
+        group = group.get_group()
+    if not isinstance(group, dist.ProcessGroup):
+        raise ParameterError(
+            f"group must be a process group of torch.distributed, or a device mesh, got {type(group).__name__}; a rank "
+            "that is not in a group makes no calls of it"
+        )
+    made = _channels.get(group)
+    if made is None:
+        made = _channels[group] = Channel(group)
+    return made
+
+
+def _place_of(group: dist.ProcessGroup) -> torch.device:
+    if "nccl" not in str(dist.get_backend(group)):
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise DeviceError("the group uses NCCL, and this process sees no GPU: make the group with backend='gloo'")
+    return torch.device("cuda", torch.cuda.current_device())
+
+
+def _timeout_of(group: dist.ProcessGroup, place: torch.device) -> timedelta | None:
+    """The time-out of a group; None, which stands for the default one, if the library does not tell."""
+    options = getattr(group._get_backend(place), "options", None)
+    found = getattr(options, "_timeout", None)
+    return found if isinstance(found, timedelta) else None
+
+
+def _listed(texts: dict[int, str]) -> str:
+    """Texts of ranks, in a message: equal ones once."""
+    ranks: dict[str, list[str]] = {}
+    for rank, text in texts.items():
+        ranks.setdefault(text, []).append(str(rank))
+    return "; ".join(f"rank{'s' * (len(of) > 1)} {', '.join(of)}: {text}" for text, of in ranks.items())

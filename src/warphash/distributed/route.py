@@ -1,0 +1,281 @@
+"""The way of a batch to the owners of its keys, and of their answers back.
+
+Each rank owns the keys of an interval of shards (``kernels/owners/owner.cuh``). A batch goes this way:
+
+1. All memory of the call is allocated, and rows are brought into the order of their owners (`storage.owners`). The
+   headers tell all ranks how many rows go from each rank to each other one (`Call.agree`).
+2. Rounds. From the counts of all ranks, each rank computes the same number of rounds. A round takes the same fraction
+   of the rows that each rank has for each other one::
+
+       rows of rank r for rank s   [ round 0 | round 1 | ... ]      n * round // rounds to n * (round + 1) // rounds
+
+   So no rank sends or receives more than a piece in a round, whatever the skew. The rows of the next round travel
+   while an owner works on those of this one. Then the answers travel back.
+3. All ranks hear whether a round failed (`Call.conclude`). The answers are brought into the caller's order.
+
+Memory: the batch once more, its answers, 4 bytes a row for its order, and two pieces of rows and answers, which the
+route keeps.
+
+A rank whose part fails goes on to send and receive, and does no more to its table. So no other rank waits for it. The
+rounds before the failed one are done on all ranks. The failed one and those behind it are done where no rank failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+
+from ..runtime.engine import Engine
+from ..storage.owners.owner_order import OwnerOrder
+from .channel import Call, Channel, Message
+
+__all__ = ["Column", "Cut", "Local", "Route", "Rows", "Span", "Trip", "exchanged"]
+
+Local = Callable[[int, list[int], list[int]], None]
+"""What an owner does: number of rows, addresses of their columns, addresses for the columns of their answers."""
+
+
+class Rows(NamedTuple):
+    """A column of a batch: its address in the memory of the engine, and the bytes of a row."""
+
+    at: int
+    width: int
+
+
+class Column:
+    """A column in memory for messages.
+
+    Attributes
+    ----------
+    at, width
+        Its address, and the bytes of a row.
+    """
+
+    def __init__(self, data: torch.Tensor, width: int) -> None:
+        self._data, self.width, self.at = data, width, data.data_ptr()
+
+    def rows(self, begin: int, end: int) -> torch.Tensor:
+        """Some rows: their bytes."""
+        return self._data[begin * self.width : end * self.width]
+
+
+class _Piece(NamedTuple):
+    """Memory for the rows that an owner receives in a round, and for their answers."""
+
+    rows: list[Column]
+    answers: list[Column]
+
+
+Span = tuple[int, int]
+"""Where rows begin and end."""
+
+
+class Cut(NamedTuple):
+    """The rows of a round.
+
+    Attributes
+    ----------
+    sent
+        The span of each rank's rows among all rows in the order of owners.
+    received
+        The span of each rank's rows in the piece.
+    """
+
+    sent: list[Span]
+    received: list[Span]
+
+    @property
+    def n(self) -> int:
+        """Rows that are received."""
+        return self.received[-1][1]
+
+
+class Route:
+    """The way of batches whose columns have the same widths.
+
+    Parameters
+    ----------
+    channel, engine
+        Of the ranks; and of the local table, on the channel's device.
+    piece_bytes
+        Bytes of rows, or of answers, that a rank receives in a round, about.
+    """
+
+    def __init__(self, channel: Channel, engine: Engine, piece_bytes: int) -> None:
+        self._channel, self._engine, self._piece_bytes = channel, engine, piece_bytes
+        self._kept: dict[tuple[int, ...], list[_Piece]] = {}
+
+    def go(
+        self,
+        call: Call,
+        n: int,
+        rows: Sequence[Rows],
+        answers: Sequence[Rows],
+        local: Local,
+        prepare: Callable[[int], None] | None = None,
+    ) -> None:
+        """Take a batch to its owners, and bring their answers back.
+
+        Parameters
+        ----------
+        n, rows
+            The batch. The first column has the keys.
+        answers
+            Where the answers go.
+        local
+            What an owner does with the rows of a round.
+        prepare
+            What an owner does before the first round, with the number of rows that it will receive. If that raises on
+            one rank, no rank does anything to its table.
+
+        Raises
+        ------
+        CollectiveError, PeerLost, MemoryError, ParameterError
+            As `Call.agree` and `Call.conclude`. Of what is raised before the header, the other ranks hear.
+        """
+        if self._channel.world == 1:
+            call.agree()
+            local(n, [column.at for column in rows], [column.at for column in answers])
+            return
+        trip = self.trip(call, n, rows, [column.width for column in answers])
+        trip.work(local, prepare)
+        trip.restore([Rows(made.at, made.width) for made in trip.back], [column.at for column in answers])
+
+    def trip(self, call: Call, n: int, rows: Sequence[Rows], widths: Sequence[int]) -> Trip:
+        """Begin to take a batch to its owners: to the end of the header. Answers have columns of some widths."""
+        channel, stream = self._channel, self._channel.stream()
+        header = channel.header()
+        order = OwnerOrder(
+            self._engine, rows[0].at, rows[0].width, n, channel.world, channel.numbers_at(header), stream
+        )
+        moved = [Column(channel.memory(n * width), width) for _, width in rows]
+        back = [Column(channel.memory(n * width), width) for width in widths]
+        pieces = self._pieces([column.width for column in rows], widths)
+        order.move([(given.at, made.at, made.width) for given, made in zip(rows, moved, strict=True)], stream)
+        counts = call.agree(header)
+        world = range(channel.world)
+        most = max(max(map(sum, counts)), max(sum(row[rank] for row in counts) for rank in world))
+        rounds = max(1, -(-most // self._rows_of_a_piece([column.width for column in (*moved, *back)])))
+        cuts = [_cut(counts, channel.rank, number, rounds) for number in range(rounds)]
+        return Trip(channel, call, order, moved, back, pieces, cuts)
+
+    def _rows_of_a_piece(self, widths: Sequence[int]) -> int:
+        return max(1, self._piece_bytes // max(1, sum(widths)))
+
+    def _pieces(self, of_rows: Sequence[int], of_answers: Sequence[int]) -> list[_Piece]:
+        """Two pieces for batches of these widths, which the route keeps."""
+        key = (len(of_rows), *of_rows, *of_answers)
+        if key not in self._kept:
+            n = self._rows_of_a_piece([*of_rows, *of_answers]) + self._channel.world  # each cut may round up
+            self._kept[key] = [
+                _Piece(*([Column(self._channel.memory(n * width), width) for width in widths] for widths in both))
+                for both in [(of_rows, of_answers)] * 2
+            ]
+        return self._kept[key]
+
+
+class Trip:
+    """A batch on its way: all ranks know how many rows go from each to each.
+
+    Attributes
+    ----------
+    back
+        The answers of the owners, in the order of owners.
+    cuts
+        The rows of each round.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        call: Call,
+        order: OwnerOrder,
+        moved: list[Column],
+        back: list[Column],
+        pieces: list[_Piece],
+        cuts: list[Cut],
+    ) -> None:
+        self._channel, self._call, self._order = channel, call, order
+        self._moved, self._pieces = moved, pieces
+        self.back, self.cuts = back, cuts
+
+    def work(self, local: Local, prepare: Callable[[int], None] | None = None) -> None:
+        """Have the owners work, round by round, and hear whether all did. See `Route.go`."""
+        error: BaseException | None = None
+        if prepare is not None:
+            try:
+                prepare(sum(cut.n for cut in self.cuts))
+            except BaseException as raised:
+                error = raised
+            self._call.conclude(error, 0)
+        done = 0
+        for piece, n in self._rounds():
+            if error is None:
+                try:
+                    local(n, [column.at for column in piece.rows], [column.at for column in piece.answers])
+                    done += 1
+                except BaseException as raised:
+                    error = raised
+        self._call.conclude(error, done)
+
+    def restore(self, sources: Sequence[Rows], targets: Sequence[int]) -> None:
+        """Bring columns from the order of owners to the order of the batch."""
+        columns = [(source.at, target, source.width) for source, target in zip(sources, targets, strict=True)]
+        self._order.restore(columns, self._channel.stream())
+
+    def _rounds(self) -> Iterator[tuple[_Piece, int]]:
+        """Exchange rows and answers. Between the two, yields the piece of each round and the number of its rows."""
+        cuts, pieces = self.cuts, self._pieces
+        wait_for_rows = self._send(cuts[0], pieces[0])
+        waits_for_answers: list[Callable[[], None]] = []
+        for number, cut in enumerate(cuts):
+            wait_for_rows()
+            if number + 1 < len(cuts):
+                wait_for_rows = self._send(cuts[number + 1], pieces[(number + 1) % 2])
+            if number > 1:
+                waits_for_answers[number - 2]()  # their memory is written next
+            yield pieces[number % 2], cut.n
+            waits_for_answers.append(self._send_back(cut, pieces[number % 2]))
+        for wait in waits_for_answers[-2:]:
+            wait()
+
+    def _send(self, cut: Cut, piece: _Piece) -> Callable[[], None]:
+        return exchanged(self._channel, self._call, cut.sent, self._moved, cut.received, piece.rows)
+
+    def _send_back(self, cut: Cut, piece: _Piece) -> Callable[[], None]:
+        return exchanged(self._channel, self._call, cut.received, piece.answers, cut.sent, self.back)
+
+
+def exchanged(
+    channel: Channel,
+    call: Call,
+    spans: Sequence[Span],
+    sources: Sequence[Column],
+    other_spans: Sequence[Span],
+    targets: Sequence[Column],
+) -> Callable[[], None]:
+    """Begin to exchange columns: the rows of each rank's span go to that rank, into its other span; what waits."""
+    me = channel.rank
+    for source, target in zip(sources, targets, strict=True):
+        target.rows(*other_spans[me]).copy_(source.rows(*spans[me]))
+    peers = [rank for rank in range(channel.world) if rank != me]
+    return call.exchange(
+        [Message(peer, source.rows(*spans[peer])) for peer in peers for source in sources],
+        [Message(peer, target.rows(*other_spans[peer])) for peer in peers for target in targets],
+    )
+
+
+def _cut(counts: list[list[int]], me: int, number: int, rounds: int) -> Cut:
+    """The rows of one of some rounds, for one rank."""
+    sent, received = [], []
+    begin = at = 0
+    for peer, count in enumerate(counts[me]):
+        sent.append((begin + count * number // rounds, begin + count * (number + 1) // rounds))
+        begin += count
+        from_peer = counts[peer][me]
+        size = from_peer * (number + 1) // rounds - from_peer * number // rounds
+        received.append((at, at + size))
+        at += size
+    return Cut(sent, received)

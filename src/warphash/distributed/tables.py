@@ -1,0 +1,354 @@
+"""Tables whose keys are spread over the ranks of a group: each key is in the table of the rank that owns it.
+
+Contract. A verb is collective, unless its docstring says otherwise: all ranks of the group call the same verbs with the
+same options in the same order, each with a batch of its own, of any size, zero too. A rank gets the answers for its own
+elements, in its order. A call that is wrong or fails on one rank raises `CollectiveError` on all ranks, and the next
+call works. Properties, ``repr`` and what ``local`` has are never collective, so ``if rank == 0: print(m)`` is right.
+
+A table has a `channel.Channel` to the other ranks, a `route.Route` for batches, and ``local``, a table of the rank's
+own keys. Keys with one value that several ranks insert in one call count as one key: one element adds it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, ClassVar, Generic, TypeVar
+
+from ..arrays.adapters.engine import ENGINE_MEMORY
+from ..arrays.cast import chosen
+from ..arrays.library import ArrayView
+from ..arrays.row_type import Column
+from ..errors import ParameterError, UnsupportedVerb
+from ..table.base import BaseTable
+from ..table.front import PRESENCE
+from ..table.maps import HashMap, HashSet
+from ..table.options import integer
+from .channel import Call, channel_of
+from .route import Route, Rows
+
+__all__ = ["ShardedMap", "ShardedSet"]
+
+T = TypeVar("T", bound=BaseTable[Any])
+
+PIECE_BYTES = 1 << 26
+"""What a rank receives in a round, by default."""
+
+_DEVIATIONS = 6
+"""Of a binomial distribution, above the mean: keys that a rank makes room for."""
+
+_REPEATABLE = ("min", "max", "or", "and", "first", "last")
+"""Upserts that may be done twice with the same batch."""
+
+Verb = Callable[..., Any]
+"""Of a local table, which is given arrays of the engine, and answers with one."""
+
+
+class ShardedTable(Generic[T]):
+    """What all sharded tables are and have. See `ShardedMap` for the parameters."""
+
+    _table: ClassVar[type[BaseTable[Any]]]
+
+    def __init__(
+        self, *types: Any, group: Any = None, device: str | None = None, piece_bytes: int = PIECE_BYTES, **options: Any
+    ) -> None:
+        self._channel = channel_of(group)
+        with self._channel.call(f"make a {type(self).__name__}") as call:
+            piece = integer("piece_bytes", piece_bytes, 1)
+            if device not in (None, self._channel.device, self._channel.place.type):
+                raise ParameterError(
+                    f"the messages of this group lie on {self._channel.device}, got device={device!r}: leave device= "
+                    "out, or make a group with backend='nccl' for GPUs and 'gloo' for the CPU"
+                )
+            capacity = options.pop("capacity", None)
+            if capacity is not None:
+                options["capacity"] = self._share(integer("capacity", capacity, 0))
+            local: Any = self._table(*types, device=self._channel.device, **options)
+            if local._parts.front.key.has_any_length or local._parts.front.key.is_of_columns:
+                raise UnsupportedVerb(
+                    "keys of a sharded table have a fixed width: take bytes, such as 'S16', or a hash"
+                )
+            value = local._parts.front.value
+            if value is not None and value.has_any_length:
+                raise UnsupportedVerb("values of a sharded table have a fixed width: take bytes, such as 'S16'")
+            call.agree()
+        described = f"{local.key_dtype}, {value and value.name}, {local.design}, piece_bytes={piece}"
+        with self._channel.call(f"a {type(self).__name__} of {described}") as call:
+            call.agree()
+        self.local: T = local
+        self._route = Route(self._channel, local._parts.front.engine, piece)
+
+    @property
+    def rank(self) -> int:
+        """This process among those of the group."""
+        return self._channel.rank
+
+    @property
+    def world(self) -> int:
+        """Ranks of the group."""
+        return self._channel.world
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}, rank {self.rank} of {self.world}: {self.local!r}>"
+
+    def contains(self, keys: Any) -> Any:
+        """Which keys are there: bool[n]. See `HashMap.contains`."""
+        return self._look_up(keys, None, b"\0")[1]
+
+    def erase(self, keys: Any) -> Any:
+        """Erase keys: bool[n], True where this element erased its key. See `HashMap.erase`."""
+        local: Any = self.local
+        with self._channel.call("erase") as call:
+            seen, fits = self._front.sought(keys)
+            rows = seen if fits is None else chosen(seen, fits)
+            added = self._answered(call, [rows], [PRESENCE], self._by_verb(local.erase, keys_only=True))[0]
+            if fits is not None:
+                added = self._front.spread(seen, fits, added, b"\0")
+        return added.library.export(added)
+
+    def reserve(self, n: int) -> None:
+        """Make room for ``n`` keys of all ranks together, so that their shares surely fit."""
+        with self._channel.call(f"reserve({n})") as call:
+            self.local.reserve(self._share(integer("n", n, 0)))
+            call.agree()
+
+    def clear(self) -> None:
+        """Forget all keys of all ranks."""
+        with self._channel.call("clear") as call:
+            self.local._need("clear")
+            call.agree()
+            self.local.clear()
+
+    def total(self) -> int:
+        """Keys of all ranks together. Collective, and so no ``len``; the rank's own are ``len(m.local)``."""
+        with self._channel.call("total") as call:
+            header = self._channel.header()
+            header[-self.world :] = len(self.local)
+            return sum(row[0] for row in call.agree(header))
+
+    # ---- the way of a batch
+    @property
+    def _front(self) -> Any:
+        return self.local._parts.front
+
+    def _share(self, n: int) -> int:
+        """Keys that a rank surely has room for, of ``n``."""
+        mean = n / self._channel.world
+        return math.ceil(mean + _DEVIATIONS * math.sqrt(mean)) if self._channel.world > 1 else n
+
+    def _look_up(self, keys: Any, column: Column | None, absent: bytes) -> tuple[Any, Any]:
+        """Values and presence of keys; None for the values without a ``column``."""
+        front, lookups = self._front, self.local._parts.lookups
+        columns = [PRESENCE] if column is None else [PRESENCE, column]
+
+        def find(n: int, at: list[int], to: list[int]) -> None:
+            found, *values = (self._array(place, n, of) for place, of in zip(to, columns, strict=True))
+            lookups.find(self._array(at[0], n, front.key), values[0] if values else None, found, absent)
+
+        with self._channel.call("contains" if column is None else f"find, default {absent.hex()}") as call:
+            self.local._need("find" if column is not None else "contains")
+            seen, fits = front.sought(keys)
+            sought = seen if fits is None else chosen(seen, fits)
+            answers = self._answered(call, [sought], columns, find)
+            if fits is not None:
+                absents = [b"\0", absent]
+                answers = [front.spread(seen, fits, *each) for each in zip(answers, absents, strict=False)]
+        found = answers[0].library.export(answers[0])
+        if column is None:
+            return None, found
+        return column.exported(answers[1]), found
+
+    def _updated(self, text: str, keys: Any, values: Any, verb: Verb, *, repeats: bool = True) -> Any:
+        """Flags of an update by a verb of the local table.
+
+        Parameters
+        ----------
+        repeats
+            The same call may be made again after an error. If not, room is made on all ranks before any rank begins.
+        """
+        with self._channel.call(text) as call:
+            pairs = self.local._parts.updates.view_pairs(keys, values)
+            self._front.note_kind(pairs[0])
+            prepare = None if repeats else self._make_room
+            added = self._answered(call, pairs, [PRESENCE], self._by_verb(verb), prepare)[0]
+        return added.library.export(added)
+
+    def _make_room(self, n: int) -> None:
+        self.local.reserve(len(self.local) + n)
+
+    def _by_verb(self, verb: Verb, *, keys_only: bool = False) -> Callable[[int, list[int], list[int]], None]:
+        """An owner's part by a verb of the local table, which answers with one array."""
+        front = self._front
+        columns = front.stored[:1] if keys_only else front.stored
+
+        def work(n: int, at: list[int], to: list[int]) -> None:
+            given = [self._array(place, n, column) for place, column in zip(at, columns, strict=True)]
+            made = verb(*given)
+            front.engine.copy(to[0], made.ptr, made.nbytes, self._channel.stream())
+
+        return work
+
+    def _answered(
+        self,
+        call: Call,
+        given: Sequence[ArrayView],
+        columns: Sequence[Column],
+        local: Callable[[int, list[int], list[int]], None],
+        prepare: Callable[[int], None] | None = None,
+    ) -> list[ArrayView]:
+        """New arrays of the caller's library with the owners' answers for a batch."""
+        front, seen = self._front, given[0]
+        made = [front.rows_for(seen, column) for column in columns]
+
+        def body(n: int, at: list[int], to: list[int]) -> None:
+            rows = [Rows(place, column.nbytes) for place, column in zip(at, front.stored, strict=False)]
+            answers = [Rows(place, column.nbytes) for place, column in zip(to, columns, strict=True)]
+            self._route.go(call, n, rows, answers, local, prepare)
+
+        front.run(body, given, made, self._channel.stream() if seen.stream is None else seen.stream)
+        return made
+
+    def _array(self, at: int, n: int, column: Column) -> ArrayView:
+        """Rows in memory for messages, as an array that tables take."""
+        shape, device = (n, *column.shape), self._channel.device
+        return ArrayView(at, shape, column.dtype, device, self._channel.stream(), None, None, ENGINE_MEMORY)
+
+
+class ShardedMap(ShardedTable[HashMap[Any, Any]]):
+    """A hash map over the ranks of a process group.
+
+    Parameters
+    ----------
+    key, value
+        As of `HashMap`; rows of a fixed width.
+    group
+        A process group of ``torch.distributed``, or a device mesh with one dimension. None: all ranks.
+    device
+        Where the table of this rank lies. By default, the current GPU if the group uses NCCL, and else the CPU.
+    piece_bytes
+        Rows and answers that a rank sends or receives at once; a larger batch goes in rounds.
+    capacity
+        Keys of all ranks together to make room for.
+    options
+        Those of `HashMap`.
+
+    Attributes
+    ----------
+    local
+        The `HashMap` of this rank's own keys. Reading it is not collective.
+
+    Raises
+    ------
+    CollectiveError
+        If a rank's arguments are wrong, or are not those of the other ranks.
+
+    Notes
+    -----
+    The owner of a key is named by a hash of the key that has no part in the hash functions of the tables. Of n random
+    keys, a rank owns n / world, give or take a few times the square root of that.
+
+    Examples
+    --------
+    In a program that ``torchrun --nproc-per-node 2`` starts::
+
+        import torch, warphash.distributed as wd
+        wd.init("gloo")
+        m = wd.ShardedMap("int64", "int64")
+        mine = torch.arange(10) + 10 * m.rank
+        m.insert(mine, mine * mine)
+        values, found = m.find(torch.tensor([3, 13, 99]))      # 9, 169, 0 and True, True, False on both ranks
+    """
+
+    _table = HashMap
+
+    def __init__(
+        self,
+        key: Any,
+        value: Any,
+        *,
+        group: Any = None,
+        device: str | None = None,
+        piece_bytes: int = PIECE_BYTES,
+        **options: Any,
+    ) -> None:
+        super().__init__(key, value, group=group, device=device, piece_bytes=piece_bytes, **options)
+
+    def insert(self, keys: Any, values: Any, *, assume_unique: bool = False) -> Any:
+        """Add the keys that are absent: bool[n], True where this element added its key. See `HashMap.insert`.
+
+        ``assume_unique``: no key is twice in the batches of all ranks together.
+        """
+        verb = partial(self.local.insert, assume_unique=assume_unique)
+        return self._updated(f"insert, assume_unique={assume_unique}", keys, values, verb)
+
+    def assign(self, keys: Any, values: Any) -> Any:
+        """Insert or overwrite: bool[n], True where the key is new. See `HashMap.assign`."""
+        return self._updated("assign", keys, values, self.local.assign)
+
+    def upsert(self, keys: Any, values: Any, op: Any) -> Any:
+        """Insert, or combine with the value that is there: bool[n], True where the key is new. See `HashMap.upsert`.
+
+        ``"first"`` and ``"last"`` are those of a rank's own elements; of elements of several ranks, it is undefined
+        which comes first. For ``"add"`` and ``"xor"``, all ranks make room for what they receive before any begins. So
+        a call that failed for lack of memory has changed nothing, and can be made again.
+        """
+        verb = partial(self.local.upsert, op=op)
+        return self._updated(f"upsert {op!r}", keys, values, verb, repeats=op in _REPEATABLE)
+
+    def find(self, keys: Any, default: Any = 0) -> tuple[Any, Any]:
+        """Values of keys: ``(values[n], found[n])``, with ``default`` for absent keys. See `HashMap.find`."""
+        column = self._front.value
+        return self._look_up(keys, column, column.default(default))
+
+    def find_or_insert(self, keys: Any, values: Any) -> tuple[Any, Any]:
+        """Values of keys, those just added where the key was absent; and which elements added theirs.
+
+        See `HashMap.find_or_insert`.
+        """
+        local: Any = self.local
+        front = self._front
+        columns = [PRESENCE, front.value]
+
+        def work(n: int, at: list[int], to: list[int]) -> None:
+            pair = [self._array(place, n, column) for place, column in zip(at, front.stored, strict=True)]
+            held, added = local.find_or_insert(*pair)
+            for place, made in zip(to, (added, held), strict=True):
+                front.engine.copy(place, made.ptr, made.nbytes, self._channel.stream())
+
+        with self._channel.call("find_or_insert") as call:
+            local._need("find_or_insert")
+            pairs = local._parts.updates.view_pairs(keys, values)
+            front.note_kind(pairs[0])
+            added, held = self._answered(call, pairs, columns, work)
+        return front.value.exported(held), added.library.export(added)
+
+    def to_arrays(self, *, like: Any = None) -> tuple[Any, Any]:
+        """Keys and values of this rank's own part. Not collective. See `HashMap.to_arrays`."""
+        return self.local.to_arrays(like=like)
+
+
+class ShardedSet(ShardedTable[HashSet[Any]]):
+    """A hash set over the ranks of a process group. See `ShardedMap` for the parameters."""
+
+    _table = HashSet
+
+    def __init__(
+        self,
+        key: Any,
+        *,
+        group: Any = None,
+        device: str | None = None,
+        piece_bytes: int = PIECE_BYTES,
+        **options: Any,
+    ) -> None:
+        super().__init__(key, group=group, device=device, piece_bytes=piece_bytes, **options)
+
+    def insert(self, keys: Any, *, assume_unique: bool = False) -> Any:
+        """Add keys: bool[n], True where this element added its key. See `ShardedMap.insert`."""
+        verb = partial(self.local.insert, assume_unique=assume_unique)
+        return self._updated(f"insert, assume_unique={assume_unique}", keys, None, verb)
+
+    def to_arrays(self, *, like: Any = None) -> Any:
+        """Keys of this rank's own part. Not collective."""
+        return self.local.keys(like=like)
