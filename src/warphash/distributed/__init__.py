@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from .multimap import ShardedMultiMap
 from .start import init
 from .tables import ShardedMap, ShardedSet
 
-__all__ = ["ShardedMap", "ShardedSet", "init"]
+__all__ = ["ShardedMap", "ShardedMultiMap", "ShardedSet", "init"]
