@@ -246,7 +246,7 @@ def test_refused_memory_is_an_error_and_nothing_stays(engine: Engine) -> None:
             gc.collect()
             assert held.now == 0 and bool(error) == refused
             said.append(error)
-    assert len(said) > 2
+    assert len(said) == 2
 
 
 def test_an_interrupt_leaves_no_memory(engine: Engine) -> None:

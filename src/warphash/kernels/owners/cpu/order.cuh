@@ -1,8 +1,9 @@
 // A batch in the order of the owners of its keys, and answers back, on a CPU.
 //
-//   count_owners   keys -> the owner of each element, and how many elements of each segment each rank has
-//   move_rows      a column in the order of the caller -> in the order of owners
-//   restore_rows   a column in the order of owners -> in the order of the caller
+//   count          keys -> the owner of each element, and how many elements of each segment each rank has
+//   sum_owners     the same -> where the elements of each segment go, and how many each rank has
+//   move           a column in the order of the caller -> in the order of owners
+//   restore        a column in the order of owners -> in the order of the caller
 //
 // Layout. A segment is `length` elements in a row, but for the last one: one segment for each thread.
 //
@@ -13,17 +14,18 @@
 // Elements of one rank keep the order that they have in the batch.
 //
 // Protocol.
-//   1. count_owners: a thread notes the owners of the segments that begin in its part of the batch, and counts them.
-//   2. The host turns the counts into starts (storage/selection.py): sums over all counts before.
-//   3. move_rows, restore_rows: a thread walks over its segments in the order of the caller. An element goes to the
-//      next place of its owner, or comes from there.
+//   1. count: a thread notes the owners of the segments that begin in its part of the batch, and counts them.
+//   2. sum_owners: a thread turns the counts of a rank into sums over the segments before.
+//   3. move, restore: a thread walks over its segments in the order of the caller. An element goes to the
+//      next place of its owner, or comes from there. The first place is that of the rank, and behind
+//      it the sum for the segment.
 // Threads share no word in one of the launches, so nothing is atomic. Owners are noted, so keys that change meanwhile
 // cannot make a thread write outside of a rank's places.
 //
 // Why no places. A place of 4 bytes for each element would be written once, and read for each column. An owner is one
 // byte, and the places of all owners are counters in a near cache.
 //
-// Lines of the output of move_rows are gathered and written past the caches if the column is larger than these
+// Lines of the output of move are gathered and written past the caches if the column is larger than these
 // (core/cpu/line_writer.cuh).
 #pragma once
 #include "core/bytes.cuh"
@@ -56,7 +58,7 @@ struct CountOwners {
     const u32 ranks = static_cast<u32>(t.ranks);
     with_keys(b, [&](const auto& keys) {
       for (u64 i = begin; i < end; ++i) {
-        const u32 owner = owner_of_shard(keys.shard(i), ranks);
+        const u32 owner = owner_of_shard(keys.shard(keys.load(i)), ranks);
         owners[i] = static_cast<u8>(owner);
         ++tallies[i % kTallies][owner];
       }
@@ -70,6 +72,22 @@ struct CountOwners {
   }
 };
 
+// Of one rank.
+struct SumOwners : Straight<OwnerSegments, OwnerBatch> {
+  static bool start(const OwnerSegments& t, const OwnerBatch& b, u64 rank, State&) {
+    u32* const starts = pointer<u32>(t.starts) + rank * t.segments;
+    u32 sum = 0;
+    for (u64 segment = 0; segment < t.segments; ++segment) {
+      const u32 count = starts[segment];
+      starts[segment] = sum;
+      sum += count;
+    }
+    pointer<u32>(t.sizes)[rank] = sum;
+    pointer<u64>(b.counts)[rank] = sum;
+    return false;
+  }
+};
+
 // A row of so many bytes, at any address.
 template <int kBytes>
 struct ByteRow {
@@ -80,8 +98,12 @@ struct ByteRow {
 struct OwnerPlaces {
   u32 next[kMostOwners];
   OwnerPlaces(const OwnerSegments& t, u64 segment) {
-    const u32* const starts = pointer<const u32>(t.starts) + segment;
-    for (u64 owner = 0; owner < t.ranks; ++owner) next[owner] = starts[owner * t.segments];
+    const u32 *const starts = pointer<const u32>(t.starts) + segment, *const sizes = pointer<const u32>(t.sizes);
+    u32 first = 0;  // of an owner
+    for (u64 owner = 0; owner < t.ranks; ++owner) {
+      next[owner] = first + starts[owner * t.segments];
+      first += sizes[owner];
+    }
   }
 };
 
@@ -109,7 +131,7 @@ struct MoveRows {
     const bool is_far = b.row_bytes * t.elements >= kNearBytes;
     const bool is_known = by_width(b, [&](auto row) {
       using Row = decltype(row);
-      if (!is_far || !by_lines<Row>(t, b, segment, begin, end)) directly<Row>(t, b, segment, begin, end);
+      if (!is_far || !by_lines<Row>(t, b, segment, begin, end)) one_by_one<Row>(t, b, segment, begin, end);
     });
     if (is_known) return;
     OwnerPlaces places(t, segment);
@@ -122,7 +144,7 @@ struct MoveRows {
 
  private:
   template <class Row>
-  static void directly(const OwnerSegments& t, const OwnerMoveBatch& b, u64 segment, u64 begin, u64 end) {
+  static void one_by_one(const OwnerSegments& t, const OwnerMoveBatch& b, u64 segment, u64 begin, u64 end) {
     OwnerPlaces places(t, segment);
     const u8* const owners = pointer<const u8>(b.owners);
     const Row* const source = pointer<const Row>(b.source);
