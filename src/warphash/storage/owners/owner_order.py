@@ -117,8 +117,9 @@ class OwnerOrder:
         self._segments.starts, self._segments.sizes = starts, starts + sizes
         batch = _batch_of(keys, width, n)
         batch.owners, batch.counts = self._owners, counts
-        is_word = width in _KEY_WORDS and batch.key_word == width
-        self._run("count", str(width) if is_word else "_rows", batch, stream)
+        count = self._entry("count", width if width in _KEY_WORDS and batch.key_word == width else 0)
+        engine.program(OWNERS).expect([count, "sum_owners"])
+        self._run(count, batch, stream)
         batch.n = ranks
         over_ranks = engine.program(OWNERS).run_blocks if engine.lanes > 1 else engine.program(OWNERS).run
         over_ranks("sum_owners", self._segments, batch, ranks, stream)
@@ -145,19 +146,29 @@ class OwnerOrder:
         self._over("restore", columns, stream)
 
     def _over(self, verb: str, columns: Sequence[Column], stream: Any) -> None:
-        for source, target, width in columns:
-            if self._n and width:
-                batch = OwnerMoveBatch(n=self._n, owners=self._owners, source=source, target=target, row_bytes=width)
-                batch.row_word = _word_of(source | target | width, _LONGEST_ROW_WORD)
-                self._run(verb, str(width) if batch.row_word == width else "_rows", batch, stream)
+        if self._n == 0:
+            return
+        batches = [
+            OwnerMoveBatch(n=self._n, owners=self._owners, source=source, target=target, row_bytes=width)
+            for source, target, width in columns
+            if width
+        ]
+        entries = [self._entry(verb, _fill_row_word(batch)) for batch in batches]
+        if entries:
+            self._engine.program(OWNERS).expect(entries)
+        for entry, batch in zip(entries, batches, strict=True):
+            self._run(entry, batch, stream)
 
-    def _run(self, verb: str, of: str, batch: OwnerBatch | OwnerMoveBatch, stream: Any) -> None:
-        """Launch a kernel for rows of some words, or of any width. A CPU has one for all of them."""
-        program = self._engine.program(OWNERS)
+    def _entry(self, verb: str, word: int) -> str:
+        """The kernel for rows that are words of so many bytes, or of any width for 0. A CPU has one for all rows."""
         if self._engine.lanes == 1:
-            return program.run(verb, self._segments, batch, self._n, stream)
+            return verb
         counters = "few" if self._segments.ranks <= FEW_OWNERS else "many"
-        program.run(f"{verb}_{counters}{of}", self._segments, batch, _LANES * self._segments.segments, stream)
+        return f"{verb}_{counters}{word or '_rows'}"
+
+    def _run(self, entry: str, batch: OwnerBatch | OwnerMoveBatch, stream: Any) -> None:
+        threads = self._n if self._engine.lanes == 1 else _LANES * self._segments.segments
+        self._engine.program(OWNERS).run(entry, self._segments, batch, threads, stream)
 
 
 def _elements_of_thread(n: int) -> int:
@@ -172,6 +183,12 @@ def _rounds(n: int, ranks: int) -> int:
 
 def _batch_of(keys: int, width: int, n: int) -> OwnerBatch:
     return OwnerBatch(n=n, keys=keys, key_bytes=width, key_word=_word_of(keys | width, max(_KEY_WORDS)))
+
+
+def _fill_row_word(batch: OwnerMoveBatch) -> int:
+    """Note the words by which rows are copied. The bytes of a row that is one such word; 0 for others."""
+    batch.row_word = _word_of(batch.source | batch.target | batch.row_bytes, _LONGEST_ROW_WORD)
+    return batch.row_bytes if batch.row_word == batch.row_bytes else 0
 
 
 def _word_of(bits: int, most: int) -> int:
