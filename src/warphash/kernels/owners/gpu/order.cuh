@@ -106,15 +106,17 @@ class FewCounters {
   WARPHASH_FN void write(const OwnerSegments& t, const OwnerSegment& segment) const {
     if (lane() < t.ranks) *segment.starts(t, lane()) = mine_;
   }
+  // `lanes` have elements.
   WARPHASH_FN void add(u32 owner, u32 lanes) {
     u32 of_mine = lanes;
 #pragma unroll
     for (u32 bit = 0; bit < kBits; ++bit) of_mine &= ~(ballot(owner >> bit & 1) ^ copies_of_bit(lane(), bit));
     mine_ += bit_count(of_mine);
   }
-  // The place of this lane's element. `lanes` have elements.
-  WARPHASH_FN u32 take(u32 owner, u32 lanes) {
-    u32 of_mine = lanes, peers = lanes;
+  // The place of this lane's element. (Lanes without an element are behind all elements of the batch, so nobody asks for
+  // the counters that they change.)
+  WARPHASH_FN u32 take(u32 owner) {
+    u32 of_mine = ~0u, peers = ~0u;
 #pragma unroll
     for (u32 bit = 0; bit < kBits; ++bit) {
       const u32 votes = ballot(owner >> bit & 1);
@@ -158,13 +160,13 @@ class ManyCounters {
   WARPHASH_FN void add(u32 owner, u32 lanes) {
     if (lanes >> lane() & 1) atomic_add(counters_ + owner, 1u);
   }
-  WARPHASH_FN u32 take(u32 owner, u32 lanes) {
-    u32 peers = lanes;
+  WARPHASH_FN u32 take(u32 owner) {
+    u32 peers = ~0u;
 #pragma unroll
     for (u32 bit = 0; bit < kBits; ++bit) peers &= ~(ballot(owner >> bit & 1) ^ copies_of_bit(owner, bit));
     const u32 counter = counters_[owner], before = bit_count(peers & lanes_before());
     warp_barrier();
-    if (before == 0 && lanes >> lane() & 1) counters_[owner] = counter + bit_count(peers);
+    if (before == 0) counters_[owner] = counter + bit_count(peers);
     warp_barrier();
     return counter + before;
   }
@@ -281,7 +283,7 @@ struct MoveOwnedWords : OverOwnerWarps<OwnerMoveBatch, sizeof(Word) == 16 ? 3 : 
           if (round.has(k)) word[k] = load_once(source + round.element(k));
       }
 #pragma unroll
-      for (u32 k = 0; k < kOwnerItems; ++k) place[k] = counters.take(owner_in(owners, k), round.lanes_with(k));
+      for (u32 k = 0; k < kOwnerItems; ++k) place[k] = counters.take(owner_in(owners, k));
       if constexpr (kRestores) {
 #pragma unroll
         for (u32 k = 0; k < kOwnerItems; ++k)
@@ -306,9 +308,7 @@ struct MoveOwnedRows : OverOwnerWarps<OwnerMoveBatch, 4> {
       const u8* const owners = reinterpret_cast<const u8*>(round.owners(b.owners));
 #pragma unroll 1
       for (u32 k = 0; k < kOwnerItems; ++k) {
-        const u32 lanes = round.lanes_with(k);
-        const u32 place = counters.take(owners[k], lanes);
-        copy(b, round.first + k * kWarpLanes, place, bit_count(lanes));
+        copy(b, round.first + k * kWarpLanes, counters.take(owners[k]), bit_count(round.lanes_with(k)));
       }
     });
   }
