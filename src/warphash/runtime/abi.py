@@ -474,7 +474,7 @@ OWNER_ROUND = 256
 """Elements that a warp takes together: a round. A segment of a GPU is a few rounds."""
 
 
-FEW_OWNERS = 32
+FEW_OWNERS = 8
 """Ranks whose counters the lanes of a warp have, at most."""
 
 

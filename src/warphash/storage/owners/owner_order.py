@@ -33,8 +33,9 @@ _LAUNCH_ELEMENTS = 1 << 30
 _MOST_SEGMENTS = 1 << 14
 """Of a batch on a GPU: a block sums up the counts of a rank."""
 
-_FEWEST_ROUNDS = 2
-"""Of a segment on a GPU, for every `FEW_OWNERS` ranks."""
+_FEWEST_ROUNDS, _RANKS_OF_ROUND = 2, 16
+"""Of a segment on a GPU: its rounds, and the most ranks for each of them. So the counts of all ranks, 4 bytes each, are
+at most a quarter of a byte for each element."""
 
 _LANES = 32
 """Of a warp, which has a segment."""
@@ -177,8 +178,8 @@ def _elements_of_thread(n: int) -> int:
 
 
 def _rounds(n: int, ranks: int) -> int:
-    """Rounds of a segment on a GPU: as many that the counts of all ranks are few beside the elements."""
-    return max(_FEWEST_ROUNDS * -(-ranks // FEW_OWNERS), -(-n // (OWNER_ROUND * _MOST_SEGMENTS)))
+    """Rounds of a segment on a GPU."""
+    return max(_FEWEST_ROUNDS, -(-ranks // _RANKS_OF_ROUND), -(-n // (OWNER_ROUND * _MOST_SEGMENTS)))
 
 
 def _batch_of(keys: int, width: int, n: int) -> OwnerBatch:

@@ -8,6 +8,6 @@ namespace warphash {
 constexpr int kOwnerRound = 256;
 
 // Ranks whose counters the lanes of a warp have, at most.
-constexpr int kFewOwners = 32;
+constexpr int kFewOwners = 8;
 
 }  // namespace warphash

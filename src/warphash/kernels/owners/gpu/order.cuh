@@ -26,7 +26,7 @@
 // A warp works by itself: no block waits for its slowest warp. Nothing is atomic but counters of many ranks in the
 // memory of a block. The end of a launch orders one step before the next.
 //
-// The counters of up to 32 ranks lie in the lanes of the warp, that of rank r in lane r. A lane learns that of its owner
+// The counters of up to 8 ranks lie in the lanes of the warp, that of rank r in lane r. A lane learns that of its owner
 // by a shuffle. Counters of more ranks lie in the memory of the block. All lanes read theirs before the first of the
 // peers writes: a barrier of the warp lies between, and another one behind.
 //
@@ -93,7 +93,8 @@ WARPHASH_FN u32 lanes_before() { return (1u << lane()) - 1; }
 
 // A counter for each of few owners, in the lanes of a warp. All lanes call each function.
 class FewCounters {
-  static constexpr u32 kBits = 5;
+  static constexpr u32 kBits = 3;
+  static_assert(1 << kBits == kFewOwners);
   u32 mine_ = 0;  // that of the owner whose number is that of the lane
 
  public:
