@@ -5,8 +5,8 @@
     torchrun --standalone --nproc-per-node 2 scripts/time_sharded.py --keys 50000000
     torchrun --standalone --nproc-per-node 2 scripts/time_sharded.py --keys 5000000 --backend gloo
 
-Each rank builds a table of so many keys, and finds as many: all of them present, half of them, and a batch half of which
-is one key. A time is the median over ``--rounds`` of the slowest rank's. Beside it stands that of a `HashMap` of the
+Each rank builds a table of so many keys, and finds as many: all of them present, half of them, and a batch half of
+which is one key. A time is the median over ``--rounds`` of the slowest rank's. Beside it stands that of a `HashMap` of the
 rank's own keys, of which all ranks are timed at once. Every answer is compared. The exchange is that of as many keys,
 by ``all_to_all_single``. Rank 0 prints G keys a second of one rank, sharded and alone, and the share.
 """
@@ -103,15 +103,13 @@ def measure(dtype: torch.dtype, n: int, timer: Timer, place: torch.device, optio
     rows = [("build", timer(build_alone), timer(build))]
     assert made.total() == n * world
     for what, batch in batches.items():
-        rows.append(
-            (what, timer(lambda batch=batch: alone.find(batch)), timer(lambda batch=batch: sharded.find(batch)))
-        )
+        own, all_ranks = (timer(partial(table.find, batch)) for table in (alone, sharded))
+        rows.append((what, own, all_ranks))
     sent = torch.empty_like(present)
     exchange = timer(lambda: dist.all_to_all_single(sent[: n // world * world], present[: n // world * world]))
     moved = present.element_size() * (n // world) * (world - 1)
-    lines = [
-        f"{kind}, {n:,} keys of each of {world} ranks; all_to_all_single {moved / exchange / 1e9:.1f} GB/s out of a rank"
-    ]
+    bandwidth = f"all_to_all_single {moved / exchange / 1e9:.1f} GB/s out of a rank"
+    lines = [f"{kind}, {n:,} keys of each of {world} ranks; {bandwidth}"]
     for what, own, all_ranks in rows:
         lines.append(f"  {what:20} {n / all_ranks / 1e9:8.3f} of {n / own / 1e9:8.3f}: {own / all_ranks:.2f}")
     return lines

@@ -106,9 +106,20 @@ WARPHASH_FN void with_keys(const OwnerBatch& b, const Call& call) {
 
 struct FindShards : Straight<OwnerSegments, OwnerBatch> {
   WARPHASH_FN static bool start(const OwnerSegments&, const OwnerBatch& b, u64 i, State&) {
-    with_keys(b, [&](const auto& keys) { pointer<u16>(b.shards)[i] = static_cast<u16>(keys.shard(keys.load(i))); });
+    with_keys(b, Write{pointer<u16>(b.shards) + i, i});
     return false;
   }
+
+ private:
+  // No lambda: those with a parameter of type auto are no functions of a device to NVRTC 13.0.
+  struct Write {
+    u16* const shard;
+    const u64 i;
+    template <class Keys>
+    WARPHASH_FN void operator()(const Keys& keys) const {
+      *shard = static_cast<u16>(keys.shard(keys.load(i)));
+    }
+  };
 };
 
 }  // namespace warphash

@@ -76,6 +76,7 @@ struct OwnerSegment {
   WARPHASH_FN u32* starts(const OwnerSegments& t, u64 rank) const {
     return pointer<u32>(t.starts) + rank * t.segments + number;
   }
+  // Calls an object with each round. (No lambda: see FindShards.)
   template <class Call>
   WARPHASH_FN void for_rounds(const Call& call) const {
     for (u64 at = first; at < end; at += kOwnerRound) {
@@ -183,13 +184,13 @@ struct OverOwnerWarps {
 
 // ---- counts
 template <class Counters, class Keys>
-WARPHASH_FN void count_owners(const OwnerSegments& t, const OwnerBatch& b, const Keys& keys) {
-  const OwnerSegment segment(t);
-  if (segment.number >= t.segments) return;  // the whole warp
-  const u32 ranks = static_cast<u32>(t.ranks);
-  Counters counters;
-  counters.start_with_zeros();
-  segment.for_rounds([&](const auto& round) {
+struct CountRound {
+  const OwnerBatch& b;
+  const Keys& keys;
+  const u32 ranks;
+  Counters& counters;
+  template <class Round>
+  WARPHASH_FN void operator()(const Round& round) const {
     typename Keys::Loaded key[kOwnerItems];
 #pragma unroll
     for (u32 k = 0; k < kOwnerItems; ++k)
@@ -202,7 +203,16 @@ WARPHASH_FN void count_owners(const OwnerSegments& t, const OwnerBatch& b, const
       counters.add(owner, round.lanes_with(k));
     }
     *round.owners(b.owners) = owners;
-  });
+  }
+};
+
+template <class Counters, class Keys>
+WARPHASH_FN void count_owners(const OwnerSegments& t, const OwnerBatch& b, const Keys& keys) {
+  const OwnerSegment segment(t);
+  if (segment.number >= t.segments) return;  // the whole warp
+  Counters counters;
+  counters.start_with_zeros();
+  segment.for_rounds(CountRound<Counters, Keys>{b, keys, static_cast<u32>(t.ranks), counters});
   counters.write(t, segment);
 }
 
@@ -215,9 +225,17 @@ struct CountOwnersOfWords : OverOwnerWarps<OwnerBatch, 4> {
 
 template <class Counters>
 struct CountOwnersOfRows : OverOwnerWarps<OwnerBatch, 3> {
-  WARPHASH_FN static void run(const OwnerSegments& t, const OwnerBatch& b) {
-    with_rows(b, [&](const auto& keys) { count_owners<Counters>(t, b, keys); });
-  }
+  WARPHASH_FN static void run(const OwnerSegments& t, const OwnerBatch& b) { with_rows(b, Count{t, b}); }
+
+ private:
+  struct Count {
+    const OwnerSegments& t;
+    const OwnerBatch& b;
+    template <class Keys>
+    WARPHASH_FN void operator()(const Keys& keys) const {
+      count_owners<Counters>(t, b, keys);
+    }
+  };
 };
 
 // A block has a rank, and goes through its counts in tiles. Each warp has 8 * 32 neighbours of a tile.
@@ -274,7 +292,17 @@ struct MoveOwnedWords : OverOwnerWarps<OwnerMoveBatch, sizeof(Word) == 16 ? 3 : 
     Word* const target = in_global(pointer<Word>(b.target));
     Counters counters;
     counters.start_with_places(t, segment);
-    segment.for_rounds([&](const auto& round) {
+    segment.for_rounds(Move{b, source, target, counters});
+  }
+
+ private:
+  struct Move {
+    const OwnerMoveBatch& b;
+    const Word* const source;
+    Word* const target;
+    Counters& counters;
+    template <class Round>
+    WARPHASH_FN void operator()(const Round& round) const {
       const u64 owners = load_once(round.owners(b.owners));
       Word word[kOwnerItems];
       u32 place[kOwnerItems];
@@ -293,8 +321,8 @@ struct MoveOwnedWords : OverOwnerWarps<OwnerMoveBatch, sizeof(Word) == 16 ? 3 : 
 #pragma unroll
       for (u32 k = 0; k < kOwnerItems; ++k)
         if (round.has(k)) target[kRestores ? round.element(k) : place[k]] = word[k];
-    });
-  }
+    }
+  };
 };
 
 // Rows of several words. The lanes of a warp copy 32 rows together: neighbours have neighbouring words.
@@ -305,16 +333,23 @@ struct MoveOwnedRows : OverOwnerWarps<OwnerMoveBatch, 4> {
     if (segment.number >= t.segments) return;  // the whole warp
     Counters counters;
     counters.start_with_places(t, segment);
-    segment.for_rounds([&](const auto& round) {
+    segment.for_rounds(Move{b, counters});
+  }
+
+ private:
+  struct Move {
+    const OwnerMoveBatch& b;
+    Counters& counters;
+    template <class Round>
+    WARPHASH_FN void operator()(const Round& round) const {
       const u8* const owners = reinterpret_cast<const u8*>(round.owners(b.owners));
 #pragma unroll 1
       for (u32 k = 0; k < kOwnerItems; ++k) {
         copy(b, round.first + k * kWarpLanes, counters.take(owners[k]), bit_count(round.lanes_with(k)));
       }
-    });
-  }
+    }
+  };
 
- private:
   // Of the elements from `first` on, one a lane, which have these places.
   WARPHASH_FN static void copy(const OwnerMoveBatch& b, u64 first, u32 place, u32 rows) {
     switch (b.row_word) {
