@@ -257,33 +257,40 @@ class _Joining:
                 if self._keeps_all:
                     yield self._side_by_side(table, np.arange(len(table)), payload, np.full(len(table), -1))
                 continue
-            codes = self._codes(known, table, likely)
-            for rows, partners in self._pairs(known, codes, table, payload, keeps_all=self._keeps_all):
-                is_seen[partners[partners >= 0]] = True
+            for rows, partners in self._found(known, table, payload, likely):
+                if self._how == "outer":
+                    is_seen[partners[partners >= 0]] = True
                 yield self._side_by_side(table, rows, payload, partners)
         if self._how == "outer":
             yield from self._alone(payload.filter(~is_seen))
 
-    def _codes(self, known: KeyRows, table: Any, likely: LikelyRows) -> Rows:
-        """The code of each row's key. Rows that are not likely to have one are not looked up."""
+    def _found(self, known: KeyRows, table: Any, payload: Any, likely: LikelyRows) -> Iterator[tuple[Rows, Rows]]:
+        """As `_pairs`. Rows that are not likely to have a partner are not looked up."""
         keys = table.select(self._lead.on).rename_columns(self._keys.names)
         places = likely.places(self._keys.words(keys)) if likely.is_used else None
-        found: Rows = known.codes_of(self._elements(self._lead, keys if places is None else keys.take(places)))
-        if places is None:
-            return found
-        codes = np.full(len(table), -1, found.dtype)
-        codes[places] = found
-        return codes
+        codes = known.codes_of(self._elements(self._lead, keys if places is None else keys.take(places)))
+        if places is not None and self._keeps_all:
+            every = np.full(len(table), -1, codes.dtype)
+            every[places] = codes
+            places, codes = None, every
+        for rows, partners in self._pairs(known, codes, table, payload, keeps_all=self._keeps_all):
+            yield rows if places is None else places[rows], partners
 
     def _pairs(
         self, known: KeyRows, codes: Rows, table: Any, payload: Any, *, keeps_all: bool
     ) -> Iterator[tuple[Rows, Rows]]:
-        """Rows of a table, and those of the other side that are their partners: as many at a time as memory takes."""
+        """Positions of codes, and rows of the other side that are their partners: as many at a time as memory takes."""
+        row_bytes = sum(each.nbytes // max(1, len(each)) + 16 for each in (table, payload))
+        most = min(_ROWS_AT_ONCE, max(1, self._work.share // row_bytes))
+        if known.is_unique:
+            rows = np.arange(len(codes)) if keeps_all else np.flatnonzero(codes >= 0)
+            for at in range(0, len(rows), most):
+                some = rows[at : at + most]
+                yield some, codes[some]
+            return
         elements = elements_of(codes)
         counts = known.counts_of(codes)
         ends = (counts.clip(1) if keeps_all else counts).cumsum()
-        row_bytes = sum(each.nbytes // max(1, len(each)) + 16 for each in (table, payload))
-        most = min(_ROWS_AT_ONCE, max(1, self._work.share // row_bytes))
         begin, done = 0, 0
         while begin < len(ends):
             end = max(begin + 1, int(np.searchsorted(ends, done + most, "right")))
