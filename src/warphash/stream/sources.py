@@ -20,7 +20,7 @@ from .workspace import Workspace
 
 __all__ = ["Source", "opened", "passes"]
 
-_ROWS_AT_ONCE, _FEWEST_ROWS = 1 << 18, 256
+_ROWS_AT_ONCE, _FEWEST_ROWS = 1 << 17, 256
 _STREAMED = {"pre_buffer": False, "buffer_size": 1 << 18}
 """How Parquet files are read: so many bytes of a column at one time. By default, a reader keeps all columns of all row
 groups that it has read."""
