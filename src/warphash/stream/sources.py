@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import DtypeError, ParameterError, PathError
 from ..relational.frames import named
+from ..settings import get_num_threads
+from .ahead import ahead
 from .progress import counted
 from .spill import SpillFile
 from .workspace import Workspace
@@ -191,6 +193,11 @@ class _ParquetSource:
             raise DtypeError(f"the columns of the files have types that do not go together: {error}") from None
 
     def tables(self, columns: list[str], nbytes: int) -> Iterator[Any]:
+        """As `Source.tables`. If a call may use two threads, one of them reads ahead."""
+        tables = self._tables(columns, nbytes)
+        return ahead(tables) if get_num_threads() > 1 else tables
+
+    def _tables(self, columns: list[str], nbytes: int) -> Generator[Any, None, None]:
         import pyarrow as arrow
 
         schema = _some(self.schema, columns)
