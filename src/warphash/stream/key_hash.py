@@ -15,7 +15,7 @@ sides become first. That may round, as int64 does in float64: what is equal stay
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,9 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 _LAST_ODD = np.uint64(0xBF58476D1CE4E5B9)
 _NULL, _NAN = np.uint64(0x5851F42D4C957F2D), np.uint64(0x7FF8000000000000)
 _HALF = np.uint64(32)
+
+_BLOCK_WORDS = 1 << 14
+"""Words that all steps of a product are done for before the next ones: 128 KB."""
 
 _UNITS = ("s", "ms", "us", "ns")
 
@@ -63,9 +66,10 @@ def words_of(columns: Sequence[Any], forms: Sequence[Form]) -> Words:
     words = np.zeros(len(columns[0]), np.uint64)
     for column, form in zip(columns, forms, strict=True):
         _fold(words, column, form)
-    words ^= words >> _HALF
-    words *= _LAST_ODD
-    words ^= words >> _HALF
+    for some, room in _blocks(words):
+        _fold_halves(some, room)
+        some *= _LAST_ODD
+        _fold_halves(some, room)
     return words
 
 
@@ -99,7 +103,7 @@ def _fold(words: Words, column: Any, form: Form) -> None:
     import pyarrow as arrow
 
     is_ = arrow.types
-    chunk = column.combine_chunks() if isinstance(column, arrow.ChunkedArray) else column
+    chunk = _one_chunk(column) if isinstance(column, arrow.ChunkedArray) else column
     if isinstance(chunk, arrow.ChunkedArray):  # as it does not fit into one chunk
         begin = 0
         for part in chunk.chunks:
@@ -121,10 +125,32 @@ def _fold(words: Words, column: Any, form: Form) -> None:
         _fold_words(words, found)
 
 
+def _one_chunk(column: Any) -> Any:
+    """The chunks of a column as one, if they fit into one."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()  # which copies a single one, too
+
+
 def _fold_words(words: Words, found: Words) -> None:
-    words ^= found
-    words *= _ODD
-    words ^= words >> _HALF
+    begin = 0
+    for some, room in _blocks(words):
+        some ^= found[begin : begin + len(some)]
+        some *= _ODD
+        _fold_halves(some, room)
+        begin += len(some)
+
+
+def _blocks(words: Words) -> Iterator[tuple[Words, Words]]:
+    """Views of words, block by block, each with room for as many words: all steps of a block stay in a near cache."""
+    room = np.empty(min(_BLOCK_WORDS, len(words)), np.uint64)
+    for begin in range(0, len(words), _BLOCK_WORDS):
+        some = words[begin : begin + _BLOCK_WORDS]
+        yield some, room[: len(some)]
+
+
+def _fold_halves(words: Words, room: Words) -> None:
+    """Xor the high half of each word onto its low half."""
+    np.right_shift(words, _HALF, out=room)
+    words ^= room
 
 
 def _text_tests(is_: Any) -> tuple[Any, ...]:
@@ -153,7 +179,8 @@ def _numbers(chunk: Any) -> Words | None:
         if type_.bit_width not in (8, 16, 32, 64):
             return None
         signed = not is_.is_unsigned_integer(type_)
-        return _values(chunk, np.dtype(f"{'i' if signed else 'u'}{type_.bit_width // 8}")).astype(np.int64).view("u8")
+        found = _values(chunk, np.dtype(f"{'i' if signed else 'u'}{type_.bit_width // 8}"))
+        return found.astype(np.int64, copy=False).view(np.uint64)
     return np.zeros(n, np.uint64) if is_.is_null(type_) else None
 
 
