@@ -67,7 +67,6 @@ def words_of(columns: Sequence[Any], forms: Sequence[Form]) -> Words:
     for column, form in zip(columns, forms, strict=True):
         _fold(words, column, form)
     for some, room in _blocks(words):
-        _fold_halves(some, room)
         some *= _LAST_ODD
         _fold_halves(some, room)
     return words
