@@ -19,6 +19,7 @@ from ..errors import DtypeError
 from ..runtime.devices import engine_for
 from ..storage.batch_order.sample import words_seem_distinct
 from ..storage.groups.word_places import WordPlaces, places_of
+from ..storage.joins.folded_words import fold_words
 from ..storage.random_words import random_words
 from ..storage.strings.string_table import StringTable
 from ..table.maps import HashMap, HashSet
@@ -36,10 +37,8 @@ __all__ = ["Known", "KnownItems", "KnownRows", "as_keys", "known_if_unique", "kn
 _MOST_WORDS = MAX_KEY_BYTES // 8
 """Columns of integers that are one key together."""
 
-_WORDS_AT_ONCE, _BLOCK_WORDS = 1 << 20, 1 << 14
-"""Rows of columns of integers that go to their table together, and those that become words together."""
-
-_HALF = np.uint64(32)
+_WORDS_AT_ONCE = 1 << 20
+"""Rows of columns of integers that go to their table together."""
 
 _NO_NUMBER = 2**32 - 1
 """Of a string that a `StringTable` does not have."""
@@ -324,22 +323,11 @@ def _are_words(rows: RowElements) -> bool:
 
 
 def _as_words(arrays: Sequence[npt.NDArray[Any]], factors: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """A word for each row of columns of integers, by an odd factor for each column.
-
-    All steps of a block stay in a near cache. High bits of the items get to low bits, too: a product alone leaves the
-    low bits of a word 0, where those of the items are.
-    """
-    words = np.empty(len(arrays[0]), np.uint64)
-    room = np.empty(min(_BLOCK_WORDS, len(words)), np.uint64)
-    for at in range(0, len(words), _BLOCK_WORDS):
-        piece = slice(at, at + _BLOCK_WORDS)
-        some, halves = words[piece], room[: len(words) - at]
-        some[...] = 0
-        for array, factor in zip(arrays, factors, strict=True):
-            some ^= array[piece].astype(np.int64, copy=False).view(np.uint64)
-            some *= factor
-            np.right_shift(some, _HALF, out=halves)
-            some ^= halves
+    """A word for each row of columns of integers, by an odd factor for each column."""
+    words, engine = np.zeros(len(arrays[0]), np.uint64), engine_for("cpu")
+    for array, factor in zip(arrays, factors.tolist(), strict=True):
+        items = np.ascontiguousarray(array.astype(np.int64, copy=False))
+        fold_words(engine, address_of(words), address_of(items), len(items), factor)
     return words
 
 

@@ -15,26 +15,25 @@ sides become first. That may round, as int64 does in float64: what is equal stay
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.adapters.numpy import address_of
+from ..runtime.devices import engine_for
+from ..storage.joins.folded_words import fold_words
+
 __all__ = ["Words", "forms_of", "words_of"]
 
 Words = npt.NDArray[np.uint64]
 
-_ODD = np.uint64(0x9E3779B97F4A7C15)
+_ODD = 0x9E3779B97F4A7C15
 """2^64 over the golden ratio."""
 
-_LAST_ODD = np.uint64(0xBF58476D1CE4E5B9)
+_LAST_ODD = 0xBF58476D1CE4E5B9
 _NULL, _NAN = np.uint64(0x5851F42D4C957F2D), np.uint64(0x7FF8000000000000)
-_HALF = np.uint64(32)
-
-_BLOCK_WORDS = 1 << 14
-"""Words that all steps of a product are done for before the next ones: 128 KB."""
-
 _UNITS = ("s", "ms", "us", "ns")
 
 _DECIMAL_DIGITS = 76
@@ -66,9 +65,7 @@ def words_of(columns: Sequence[Any], forms: Sequence[Form]) -> Words:
     words = np.zeros(len(columns[0]), np.uint64)
     for column, form in zip(columns, forms, strict=True):
         _fold(words, column, form)
-    for some, room in _blocks(words):
-        some *= _LAST_ODD
-        _fold_halves(some, room)
+    fold_words(engine_for("cpu"), address_of(words), 0, len(words), _LAST_ODD)
     return words
 
 
@@ -130,26 +127,7 @@ def _one_chunk(column: Any) -> Any:
 
 
 def _fold_words(words: Words, found: Words) -> None:
-    begin = 0
-    for some, room in _blocks(words):
-        some ^= found[begin : begin + len(some)]
-        some *= _ODD
-        _fold_halves(some, room)
-        begin += len(some)
-
-
-def _blocks(words: Words) -> Iterator[tuple[Words, Words]]:
-    """Views of words, block by block, each with room for as many words: all steps of a block stay in a near cache."""
-    room = np.empty(min(_BLOCK_WORDS, len(words)), np.uint64)
-    for begin in range(0, len(words), _BLOCK_WORDS):
-        some = words[begin : begin + _BLOCK_WORDS]
-        yield some, room[: len(some)]
-
-
-def _fold_halves(words: Words, room: Words) -> None:
-    """Xor the high half of each word onto its low half."""
-    np.right_shift(words, _HALF, out=room)
-    words ^= room
+    fold_words(engine_for("cpu"), address_of(words), address_of(np.ascontiguousarray(found)), len(words), _ODD)
 
 
 def _text_tests(is_: Any) -> tuple[Any, ...]:
