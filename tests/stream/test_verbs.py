@@ -528,3 +528,20 @@ def test_dictionaries_of_more_words_than_an_index_has_numbers(index: str, budget
     for made in (stream.unique(batches(), "k", memory=budget), stream.join(batches(), batches(), "k", memory=budget)):
         table = made.read_all()
         assert table.schema.field("k").type == kind and table["k"].to_pylist() == every
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "outer", "right"])
+@pytest.mark.parametrize("repeats", [False, True])
+def test_the_other_side_stays_in_memory_if_no_key_repeats(how: Any, repeats: bool, spills: list[str]) -> None:
+    """Keys that repeat take more memory to look up. That they do is seen when they are all read."""
+    n = 4_000
+    numbers = np.arange(n)
+    numbers[-1] = 0 if repeats else n
+    other = pa.table({"a": numbers % 50, "b": numbers // 50, "w": np.arange(n) + 0.5})
+    asked = np.random.default_rng(3).integers(0, 2 * n, 1_200)
+    lead = pa.table({"a": asked % 50, "b": asked // 50, "v": np.arange(1_200)})
+    sides = (other, lead) if how == "right" else (lead, other)
+    made = rows_of(stream.join(*sides, ["a", "b"], how, memory=900_000))
+    wanted = plain.joined(*map(rows_of, sides), lambda row: row[:2], lambda row: row[2:], how, "unequal")
+    assert made == wanted
+    assert bool(spills) == repeats

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import DtypeError, ParameterError, PathError
 from ..relational.frames import named
+from ..settings import get_num_threads
+from .ahead import ahead
 from .progress import counted
 from .spill import SpillFile
 from .workspace import Workspace
 
 __all__ = ["Source", "opened", "passes"]
 
-_ROWS_AT_ONCE, _FEWEST_ROWS = 1 << 18, 256
+_ROWS_AT_ONCE, _FEWEST_ROWS = 1 << 17, 256
 _STREAMED = {"pre_buffer": False, "buffer_size": 1 << 18}
 """How Parquet files are read: so many bytes of a column at one time. By default, a reader keeps all columns of all row
 groups that it has read."""
@@ -191,6 +193,11 @@ class _ParquetSource:
             raise DtypeError(f"the columns of the files have types that do not go together: {error}") from None
 
     def tables(self, columns: list[str], nbytes: int) -> Iterator[Any]:
+        """As `Source.tables`. If a call may use two threads, one of them reads ahead."""
+        tables = self._tables(columns, nbytes)
+        return ahead(tables) if get_num_threads() > 1 else tables
+
+    def _tables(self, columns: list[str], nbytes: int) -> Generator[Any, None, None]:
         import pyarrow as arrow
 
         schema = _some(self.schema, columns)
