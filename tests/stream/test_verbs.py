@@ -246,7 +246,7 @@ OTHERS = ("median", "var", "std", "nunique", "argmin", "argmax")
 
 @budgets
 @pytest.mark.parametrize("operation", [*FOLDED, *OTHERS])
-@pytest.mark.parametrize("column", ["whole", "real", "flag"])
+@pytest.mark.parametrize("column", ["whole", "real", "flag", "nothing"])
 def test_group_by(operation: str, budget: str, column: str) -> None:
     """Numbers are such that their sums are exact, so the order of sums is of no matter."""
     table = drawn("int64", 1500)
@@ -254,7 +254,7 @@ def test_group_by(operation: str, budget: str, column: str) -> None:
     real = [None if number is None else number / 4 for number in numbers]
     flags = [None if number is None else number > 0 for number in numbers]
     table = table.append_column("whole", pa.array(numbers, pa.int16())).append_column("real", pa.array(real))
-    table = table.append_column("flag", pa.array(flags))
+    table = table.append_column("flag", pa.array(flags)).append_column("nothing", pa.nulls(1500))
     asked = "size" if operation == "size" else (column, operation)
     made = stream.group_by(table.to_reader(90), ["k", "s"], {"a": asked}, memory=BUDGETS[budget]).read_all()
     wanted = warphash.group_by(table, ["k", "s"]).agg(a=asked)

@@ -73,6 +73,9 @@ _KEPT: dict[str, tuple[_Kept, ...]] = {
     "all": (_Kept(_truth, "all"),),
 }
 
+_IN_TYPE = ("sum", "prod", "min", "max")
+"""The operations whose states are in the type of the answer. An extreme is in another type than nulls of no type."""
+
 FOLDED = frozenset(_KEPT)
 """The operations whose answers follow from states."""
 
@@ -85,7 +88,7 @@ class States:
     asked
         The answers.
     types
-        Their types. A sum or a product is kept in the type of the answer.
+        Their types. Sums, products and extremes are kept in the type of the answer.
     """
 
     def __init__(self, asked: Asked, types: Mapping[str, Any]) -> None:
@@ -100,7 +103,7 @@ class States:
         made = {}
         for name, (place, operation) in self._asked.items():
             column = None if place is None else table[values[place]]
-            if operation in ("sum", "prod") and column is not None:
+            if operation in _IN_TYPE and column is not None:
                 column = column.cast(self._types[name], safe=False)
             for label, kept in zip(self._columns[name], _KEPT[operation], strict=True):
                 made[label] = kept.start(column, table)
