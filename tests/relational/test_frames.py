@@ -75,6 +75,31 @@ def in_any_order(rows: list[tuple[Any, ...]]) -> list[str]:
 
 
 # ---- frames of all libraries
+@hows
+@pytest.mark.parametrize("kind", ["string_view", "binary_view", "list", "struct", "map", "array", "dictionary"])
+def test_tables_of_pyarrow_with_text_in_views(kind: str, how: Any) -> None:
+    """As the tables are that PyArrow makes of frames of Polars."""
+    view, plain = pyarrow.string_view(), pyarrow.string()
+    words = ["b", None, "of more than 12 bytes"]
+    types, items = {
+        "string_view": ((plain, view), words),
+        "binary_view": ((pyarrow.binary(), pyarrow.binary_view()), [b"b", None, b"of more than 12 bytes"]),
+        "list": ((pyarrow.list_(plain), pyarrow.list_(view)), [["b", None], None, ["of more than 12 bytes"]]),
+        "struct": ((pyarrow.struct({"x": plain}), pyarrow.struct({"x": view})), [{"x": "b"}, None, {"x": None}]),
+        "map": ((pyarrow.map_(plain, plain), pyarrow.map_(view, view)), [[("b", "c")], None, []]),
+        "array": ((pyarrow.list_(plain, 1), pyarrow.list_(view, 1)), [["b"], None, ["of more than 12 bytes"]]),
+        "dictionary": ((pyarrow.dictionary(pyarrow.int8(), t) for t in (plain, view)), words),
+    }[kind]
+    of_text, of_views = types
+    column = pyarrow.array(items, of_text).cast(of_views)
+    left = pyarrow.table({"k": [1, 2, 3, 3], "c": pyarrow.chunked_array([column, column[2:]])})
+    assert warphash.drop_duplicates(left, "k")["c"].to_pylist() == items
+    made = warphash.merge(left, pyarrow.table({"k": [2, 4]}), how, on="k")
+    assert made.schema.field("c").type == of_views
+    every = dict(zip([1, 2, 3], items, strict=True))
+    assert made["c"].to_pylist() == [every.get(k) for k in made["k"].to_pylist()]
+
+
 SALES: dict[str, list[Any]] = {"shop": [7, 3, 7, 9], "day": ["mo", "mo", "tu", "mo"], "price": [1.5, 4.0, 2.5, 8.0]}
 SHOPS: dict[str, list[Any]] = {"shop": [3, 7, 5], "price": [100, 200, 300], "town": ["Ulm", "Bonn", "Kiel"]}
 MERGED = {

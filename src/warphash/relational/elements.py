@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ..arrays.adapters.columns import column_library, column_of, library_name
 from ..arrays.adapters.numpy import NUMPY
 from ..arrays.adapters.read_column import read_column
+from ..arrays.arrow_views import taken_rows, without_views
 from ..arrays.batch import library_of_rows
 from ..arrays.exact import exactly
 from ..arrays.key_column import text_of
@@ -48,9 +49,6 @@ _PLAIN = frozenset("biufcSUMm")
 """Kinds of NumPy's types that need no second look."""
 
 _WITH_COLUMNS = ("pandas", "polars", "pyarrow")
-
-_COPIES_OF_VIEWS = {"string_view": "large_string", "binary_view": "large_binary"}
-"""Types of PyArrow whose items lie in several buffers, and those of the same items in one."""
 
 
 class KeptElements(Protocol):
@@ -325,8 +323,7 @@ class ColumnElements(HostElements):
             made = given.take(positions)
             return made.reset_index(drop=True) if hasattr(made, "reset_index") else made
         if self._library == "pyarrow":
-            copied = _COPIES_OF_VIEWS.get(str(given.type))  # PyArrow takes nothing of a view
-            return given.take(positions) if copied is None else given.cast(copied).take(positions).cast(given.type)
+            return taken_rows(given, positions)
         return given[positions]
 
     def order(self, values: Any) -> Indices:
@@ -499,7 +496,7 @@ def _joined(library: str, x: Any, y: Any) -> Any:
 def _sortable(column: Any) -> Any:
     """A column of PyArrow in a type that PyArrow sorts: it sorts no views, no chunks of codes, and no float16."""
     dtype = column.type.value_type if hasattr(column.type, "index_type") else column.type
-    copied = "float" if str(dtype) == "halffloat" else _COPIES_OF_VIEWS.get(str(dtype), dtype)
+    copied = "float" if str(dtype) == "halffloat" else without_views(dtype)
     return column if copied == column.type else column.cast(copied)
 
 
