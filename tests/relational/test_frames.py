@@ -320,6 +320,9 @@ def test_frames_that_cannot_be_merged() -> None:
             "1 and 2",
         ),
         (lambda: warphash.merge(sales, shops, on="shop", suffixes=("", "")), warphash.ParameterError, "two columns"),
+        (lambda: warphash.merge(sales, shops, on="shop", suffixes=5), warphash.ParameterError, "suffixes=.*got 5"),  # type: ignore[arg-type]
+        (lambda: warphash.merge(sales, shops, on="shop", suffixes=("_x",)), warphash.ParameterError, "two texts"),  # type: ignore[arg-type]
+        (lambda: warphash.merge(sales, shops, on="shop", suffixes="xy"), warphash.ParameterError, "two texts"),  # type: ignore[arg-type]
         (lambda: warphash.merge(sales, shops, "cross", on="shop"), warphash.ParameterError, "how must be"),  # type: ignore[arg-type]
         (lambda: warphash.merge(sales, shops, on="day"), warphash.ParameterError, "'day'"),
         (
