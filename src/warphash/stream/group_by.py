@@ -250,14 +250,14 @@ class _Grouping:
         order = [ROW] if self._by is None else [_LEAST_FIRST, ROW]
         runs = Runs(order, self._work)
         for table in self._parts():
-            runs.add([table], is_sorted=self._by is None)
+            runs.add([table], is_sorted=False)
         names = [*self._keys.names, *self._asked]
         for table in runs.merged():
             columns = [in_type(table[name], type_) for name, type_ in zip(names, self._schema.types, strict=True)]
             yield arrow.table(columns, schema=self._schema)
 
     def _parts(self) -> Iterator[Any]:
-        """Tables of keys, answers and first rows, each in the order of first rows."""
+        """Tables of keys, answers and first rows."""
         rows = keyed(self._source, self._names, self._values, "keys", self._work)
         if all(operation in FOLDED for _, operation in self._asked.values()):
             yield from self._folded(rows)
