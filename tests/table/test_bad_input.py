@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from typing import Any
@@ -126,6 +127,25 @@ def test_key_types_that_no_table_takes(dtype: Any) -> None:
 def test_value_types_that_no_table_takes(dtype: Any) -> None:
     with pytest.raises((DtypeError, TypeError)):
         HashMap("u4", dtype, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "record"),
+    [
+        (["int64", "int32"], [("f0", "int64"), ("f1", "int32")]),
+        (("int64", "str"), [("f0", "int64"), ("f1", "U16")]),
+        ({"a": "int64", "b": bytes}, [("a", "int64"), ("b", "S16")]),
+    ],
+)
+def test_several_value_types_are_refused_with_the_record_that_has_them(dtype: Any, record: Any) -> None:
+    for make in (HashMap, MultiMap):
+        with pytest.raises(
+            DtypeError, match=r"expected one value type, got .*for a record of several items, give"
+        ) as caught:
+            make("u4", dtype, device="cpu")
+        mend = str(caught.value).rpartition("give ")[2]
+        assert ast.literal_eval(mend) == record
+        assert make("u4", ast.literal_eval(mend), device="cpu").value_dtype == np.dtype(record)
 
 
 @pytest.mark.parametrize(

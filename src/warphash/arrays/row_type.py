@@ -21,7 +21,7 @@ from .exact import exactly, fitting
 from .key_types import check_key_type
 from .library import ArrayView, Library
 from .plain_array import python_value
-from .plain_types import Part, pair_of_types, parts, plain
+from .plain_types import Part, pair_of_types, parts, plain, record_of_types
 from .row_names import Names, RowNames, is_row_of_frame, named_rows, names_of, names_of_one, with_names
 from .view import known_libraries, view, view_array
 
@@ -351,6 +351,10 @@ def _full_type(dtype: npt.DTypeLike, what: str) -> np.dtype[Any]:
     try:
         full = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError) as error:  # NumPy parses some names as Python
+        if (record := record_of_types(dtype)) is not None:
+            raise DtypeError(
+                f"expected one {what} type, got {dtype!r}: for a record of several items, give {record}"
+            ) from None
         raise DtypeError(f"{dtype!r} is no {what} type: {error}") from None
     if (pair := pair_of_types(dtype)) is not None:
         raise DtypeError(
