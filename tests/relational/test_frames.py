@@ -517,3 +517,15 @@ def test_keys_of_two_kinds_are_one_column_in_no_library() -> None:
     for sides in ((left, right), (left.to_arrow(), right.to_arrow())):
         with pytest.raises(warphash.DtypeError, match="of one type"):
             warphash.merge(*sides, "outer")
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "right", "outer"])
+def test_sparse_columns_are_those_of_pandas(how: Any) -> None:
+    sparse = pandas.arrays.SparseArray
+    left = pandas.DataFrame({"k": [1, 2, 3, 3], "n": sparse([0, 0, 5, 6]), "x": sparse([0.0, 1.5, None, 0.0])})
+    left["f"] = sparse([True, False, False, True], fill_value=False)
+    right = pandas.DataFrame({"k": [3, 1, 9], "m": sparse([0, 7, 8]), "key": sparse([0, 5, 5])})
+    for options in ({"on": "k"}, {"left_on": "n", "right_on": "key"}):
+        made, wanted = (merge(left, right, how=how, **options) for merge in (warphash.merge, pandas.merge))
+        assert made.dtypes.to_dict() == wanted.dtypes.to_dict()
+        assert in_any_order(rows_of(made)) == in_any_order(rows_of(wanted))
