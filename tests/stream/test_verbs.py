@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import io
 import operator
 import random
@@ -270,6 +271,21 @@ def test_group_by(operation: str, budget: str, column: str) -> None:
     for row in rows:
         answer, expected = row[2], ANSWERS[operation](groups[row[:2]], places[row[:2]])
         assert answer == (pytest.approx(expected) if isinstance(expected, float) else expected)
+
+
+@budgets
+@pytest.mark.parametrize("operation", ["sum", "mean", "min", "max", "first", "last", "count", "nunique", "argmax"])
+@pytest.mark.parametrize("type_", [pa.decimal128(9, 2), pa.decimal128(30, 2), pa.decimal256(60, 2)], ids=str)
+def test_group_by_of_decimal_numbers(operation: str, budget: str, type_: Any) -> None:
+    top = 10 ** (type_.precision - 4)
+    values = [None if k % 7 == 0 else decimal.Decimal(k * top // 900 - top // 2) for k in range(900)]
+    table = pa.table({"k": [k % 130 for k in range(900)], "v": pa.array(values, type_)})
+    made = stream.group_by(table.to_reader(90), "k", {"a": ("v", operation)}, memory=BUDGETS[budget]).read_all()
+    wanted = warphash.group_by(table, "k").agg(a=("v", operation))
+    assert made.schema.equals(wanted.schema)
+    assert rows_of(made) == [
+        (k, pytest.approx(answer) if isinstance(answer, float) else answer) for k, answer in rows_of(wanted)
+    ]
 
 
 def _values(items: list[Any]) -> list[Any]:
