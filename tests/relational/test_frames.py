@@ -320,6 +320,22 @@ def test_frames_that_cannot_be_merged() -> None:
             "1 and 2",
         ),
         (lambda: warphash.merge(sales, shops, on="shop", suffixes=("", "")), warphash.ParameterError, "two columns"),
+        (lambda: warphash.merge(sales, shops, "shop"), warphash.ParameterError, "got 'shop': names.*are given as on="),  # type: ignore[arg-type]
+        (
+            lambda: warphash.group_by(sales, "shop").agg({"price": "sum"}),
+            warphash.ParameterError,
+            "answers by their names",
+        ),
+        (
+            lambda: warphash.group_by([1]).agg([1]),
+            warphash.ParameterError,
+            r"as in agg\(total=\('price', 'sum'\)\), got",
+        ),
+        (
+            lambda: warphash.drop_duplicates(pandas.DataFrame()),
+            warphash.ParameterError,
+            "with columns for subset, got one",
+        ),
         (lambda: warphash.merge(sales, shops, on="shop", suffixes=5), warphash.ParameterError, "suffixes=.*got 5"),  # type: ignore[arg-type]
         (lambda: warphash.merge(sales, shops, on="shop", suffixes=("_x",)), warphash.ParameterError, "two texts"),  # type: ignore[arg-type]
         (lambda: warphash.merge(sales, shops, on="shop", suffixes="xy"), warphash.ParameterError, "two texts"),  # type: ignore[arg-type]
@@ -517,6 +533,19 @@ def test_keys_of_two_kinds_are_one_column_in_no_library() -> None:
     for sides in ((left, right), (left.to_arrow(), right.to_arrow())):
         with pytest.raises(warphash.DtypeError, match="of one type"):
             warphash.merge(*sides, "outer")
+
+
+@libraries
+def test_an_error_names_the_column(library: str) -> None:
+    ragged = {"a": [1, 2], "ragged": [[1], [2, 3]]}
+    if library == "mapping":
+        frame: Any = {**ragged, "ragged": pyarrow.array(ragged["ragged"])}
+    else:
+        frame = frame_in(library, ragged)
+    for call in (warphash.drop_duplicates, warphash.unique, warphash.nunique, lambda rows: warphash.merge(rows, rows)):
+        if library != "mapping" or call not in (warphash.unique, warphash.nunique):
+            with pytest.raises((warphash.DtypeError, warphash.ShapeError), match="column 'ragged': expected"):
+                call(frame)
 
 
 @pytest.mark.parametrize("how", ["inner", "left", "right", "outer"])

@@ -123,6 +123,12 @@ def test_key_types_that_no_table_takes(dtype: Any) -> None:
         HashSet(dtype, device="cpu")
 
 
+@pytest.mark.parametrize("keys", [[1, 2, 3], {1, 2}])
+def test_keys_in_place_of_their_type_are_refused_with_the_call_that_takes_them(keys: Any) -> None:
+    with pytest.raises(DtypeError, match=r"is no key type: .*; a table of given keys is made by from_arrays"):
+        HashSet(keys, device="cpu")
+
+
 @pytest.mark.parametrize("dtype", ["O", [("a", "O")], "nonsense", ",", "(", "|S99999999999"])
 def test_value_types_that_no_table_takes(dtype: Any) -> None:
     with pytest.raises((DtypeError, TypeError)):

@@ -358,7 +358,8 @@ def _full_type(dtype: npt.DTypeLike, what: str) -> np.dtype[Any]:
             raise DtypeError(
                 f"expected one {what} type, got {dtype!r}: for a record of several items, give {record}"
             ) from None
-        raise DtypeError(f"{dtype!r} is no {what} type: {error}") from None
+        mend = "; a table of given keys is made by from_arrays" if isinstance(dtype, list | set | dict) else ""
+        raise DtypeError(f"{dtype!r} is no {what} type: {error}{mend}") from None
     if (pair := pair_of_types(dtype)) is not None:
         raise DtypeError(
             f"expected one {what} type, got the pair {pair!r}, which NumPy reads as {np.dtype(pair)}: name the parts "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
 from importlib import import_module
 from typing import Any, Protocol
@@ -290,6 +290,8 @@ class ColumnElements(HostElements):
     ----------
     given
         The column; a list as an array of objects.
+    name
+        Of the column in its frame, for messages; None: it is in none.
 
     Raises
     ------
@@ -297,7 +299,8 @@ class ColumnElements(HostElements):
         For a column of another library.
     """
 
-    def __init__(self, given: Any) -> None:
+    def __init__(self, given: Any, name: Hashable | None = None) -> None:
+        self._name = name
         if isinstance(given, StringArray):
             given = np.asarray(given)
         is_array = isinstance(given, np.ndarray)
@@ -314,7 +317,12 @@ class ColumnElements(HostElements):
     @cached_property
     def items(self) -> Items:
         """What is compared."""
-        return items_of_column(self._given)
+        try:
+            return items_of_column(self._given)
+        except (DtypeError, ShapeError) as error:
+            if self._name is None:
+                raise
+            raise type(error)(f"column {self._name!r}: {error}") from None
 
     def taken(self, positions: Indices) -> Any:
         """As `Elements.taken`. A Series of pandas has new labels."""
@@ -358,13 +366,13 @@ class ColumnElements(HostElements):
         return column_of(self._library, answers, valid) if has_nulls else _with_nulls(answers, valid)
 
 
-def elements_of(given: Any, axis: int | None = None) -> Elements:
+def elements_of(given: Any, axis: int | None = None, name: Hashable | None = None) -> Elements:
     """See what a caller gave.
 
     Parameters
     ----------
-    axis
-        Of an array: as of `ArrayElements`.
+    axis, name
+        Of an array, as of `ArrayElements`; of a column, as of `ColumnElements`.
 
     Raises
     ------
@@ -386,7 +394,7 @@ def elements_of(given: Any, axis: int | None = None) -> Elements:
         raise DtypeError("axis= is for arrays of a fixed-width type: leave it out, or give such an array")
     if axis not in (None, 0, -1):
         raise ParameterError(f"a column has one axis, got axis={axis!r}: leave axis= out")
-    return ColumnElements(given)
+    return ColumnElements(given, name)
 
 
 def items_of_column(given: Any) -> Items:

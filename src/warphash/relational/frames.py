@@ -235,6 +235,8 @@ def named(names: list[Any], wanted: Hashable | Sequence[Hashable], parameter: st
         If there is no such column, or more than one; and for an empty list.
     """
     asked = list(wanted) if isinstance(wanted, list | tuple) and wanted not in names else [wanted]
+    if not asked and not names:
+        raise ParameterError(f"expected a frame with columns for {parameter}, got one without")
     if not asked:
         raise ParameterError(f"expected at least one name of a column in {parameter}, got an empty list")
     return [_place(names, name, parameter) for name in asked]

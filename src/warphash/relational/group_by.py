@@ -14,7 +14,7 @@ from .aggregates import SIZE, Answer, Groups, aggregate_named, size_of
 from .composites import elements_on_gpu, row_elements_of, rows_at
 from .decimal_sums import as_objects
 from .elements import Elements
-from .frame_groups import FrameGroupBy
+from .frame_groups import FrameGroupBy, refuse_unnamed
 from .frames import frame_of, named
 from .items import Missing
 from .summaries import Wanted
@@ -91,7 +91,7 @@ class GroupBy:
         offsets = elements.xp.concatenate((elements.ranks(1), ends))
         return GroupRows(elements.apart(offsets), elements.apart(order))
 
-    def agg(self, **asked: Any) -> Aggregates:
+    def agg(self, *unnamed: Any, **asked: Any) -> Aggregates:
         """Summarise columns group by group, in one pass over the rows for all of them.
 
         Parameters
@@ -146,6 +146,7 @@ class GroupBy:
         That holds on a CPU. On a GPU, floating-point sums and products, means and variances are made in the order in
         which threads come to a group: the last bits of a result differ from call to call.
         """
+        refuse_unnamed(unnamed)
         plan = _Plan(self._elements)
         answers = {name: plan.added(name, given) for name, given in asked.items()}
         groups = self._groups(plan.wanted)

@@ -81,7 +81,10 @@ def merge(
     >>> warphash.merge(sold, shops, on="shop")["town"]
     array(['Bonn', 'Ulm', 'Bonn'], dtype='<U4')
     """
-    checked_how(how, "left")
+    try:
+        checked_how(how, "left")
+    except ParameterError as error:
+        raise ParameterError(f"{error}: names of columns are given as on=") from None
     if suffixes is not None and not _are_suffixes(suffixes):
         raise ParameterError(f"expected two texts in suffixes=, such as ('', '_right'), got {suffixes!r}")
     frames = frame_of(left), frame_of(right)
