@@ -329,6 +329,28 @@ def test_operations_that_decimal_numbers_have_not(operation: str) -> None:
         warphash.group_by([1, 1]).agg(a=(items, operation))
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_values_that_are_not_read_are_counted_and_taken(library: str) -> None:
+    """Lists and structs, which no table keeps."""
+    module = pytest.importorskip(library)
+    items: list[Any] = [[1], None, [2, 3], None, []]
+    column = {"pandas": "Series", "polars": "Series", "pyarrow": "array"}[library]
+    frame = {"k": np.array([7, 3, 7, 3, 9]), "v": getattr(module, column)(items)}
+    made = warphash.group_by(frame, "k").agg(a=("v", "first"), b=("v", "last"), n=("v", "count"), m="size")
+    assert made["k"].tolist() == [7, 3, 9] and made["n"].tolist() == [2, 0, 1] and made["m"].tolist() == [2, 2, 1]
+    found = {name: [None if item is None else list(item) for item in lists_in(made[name])] for name in "ab"}
+    assert found == {"a": [[1], None, []], "b": [[2, 3], None, []]}
+    for operation in ("nunique", "sum", "min"):
+        with pytest.raises((DtypeError, ShapeError), match="expected"):
+            warphash.group_by(frame, "k").agg(a=("v", operation))
+
+
+def lists_in(column: Any) -> list[Any]:
+    to_list = next(name for name in ("to_pylist", "to_list", "tolist") if hasattr(column, name))
+    made: list[Any] = getattr(column, to_list)()
+    return made
+
+
 def test_an_answer_is_of_the_library_of_the_keys() -> None:
     polars = pytest.importorskip("polars")
     made = warphash.group_by(polars.Series([4, 4])).agg(a=(np.array([1.5, 2]), "sum"), b=([None, None], "nunique"))

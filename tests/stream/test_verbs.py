@@ -288,6 +288,16 @@ def test_group_by_of_decimal_numbers(operation: str, budget: str, type_: Any) ->
     ]
 
 
+@budgets
+@pytest.mark.parametrize("operation", ["first", "last", "count"])
+def test_group_by_of_lists_and_structs(operation: str, budget: str) -> None:
+    items = [None if k % 7 == 0 else [str(k)] * (k % 3) for k in range(900)]
+    table = pa.table({"k": [k % 130 for k in range(900)], "v": items, "s": [{"x": item} for item in items]})
+    for name in "vs":
+        made = stream.group_by(table.to_reader(90), "k", {"a": (name, operation)}, memory=BUDGETS[budget]).read_all()
+        assert made.equals(warphash.group_by(table, "k").agg(a=(name, operation)))
+
+
 def _values(items: list[Any]) -> list[Any]:
     return [item for item in items if item is not None]
 

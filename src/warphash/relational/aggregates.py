@@ -163,6 +163,8 @@ class Aggregate(NamedTuple):
         """Raise `DtypeError` for values of which there is no such answer."""
         if self.of_any_type:
             return
+        if values.unread is not None:
+            raise values.unread
         if values.is_decimal:
             if not self.of_decimals:
                 raise DtypeError(

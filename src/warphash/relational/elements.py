@@ -334,6 +334,17 @@ class ColumnElements(HostElements):
             return taken_rows(given, positions)
         return given[positions]
 
+    @property
+    def valid(self) -> npt.NDArray[np.bool_]:
+        """Which items are no nulls, also where `items` cannot be read."""
+        if self._library == "pandas":
+            return np.asarray(sys.modules["pandas"].notna(self._given), np.bool_)
+        if self._library == "polars":
+            return np.array(self._given.is_not_null())
+        if self._library == "pyarrow":
+            return np.array(self._given.is_valid())
+        return np.array([not is_null(item) for item in self._given], np.bool_)
+
     def order(self, values: Any) -> Indices:
         """As `Elements.order`."""
         if self._library == "pandas":

@@ -12,7 +12,7 @@ from ..arrays.adapters.numpy import NUMPY, address_of
 from ..arrays.arrow_values import Valid
 from ..arrays.decimals import decimal_scale
 from ..arrays.library import ArrayView
-from ..errors import DeviceError, ShapeError
+from ..errors import DeviceError, DtypeError, ShapeError
 from ..runtime.abi import ValueType
 from ..storage.groups.records import Column
 from .decimal_sums import ordered, parts_of
@@ -35,17 +35,28 @@ def _word_dtype(kind: str) -> np.dtype[Any]:
 class Values:
     """A column of values in host memory.
 
+    Values of a type that is not read, such as lists and structs, can be counted and taken. Their items stand for them.
+
     Attributes
     ----------
     elements, items
         As of any array or column.
+    unread
+        Why items were not read; None if they were.
     valid
         Which values are neither null nor NaT; None if all are.
     """
 
     def __init__(self, elements: ArrayElements | ColumnElements) -> None:
         self.elements = elements
-        self.items: Items = elements.items
+        self.unread: DtypeError | ShapeError | None = None
+        try:
+            self.items: Items = elements.items
+        except (DtypeError, ShapeError) as error:
+            if not isinstance(elements, ColumnElements):
+                raise
+            valid = elements.valid
+            self.unread, self.items = error, Fixed(np.zeros(len(valid), "V1"), None if valid.all() else valid)
         self.valid: Valid = self.items.valid
         if self.is_time and (missing := nan_among(self.items)).any():
             self.valid = ~missing if self.valid is None else self.valid & ~missing
@@ -119,6 +130,8 @@ class Values:
 
     def distinct(self, rows: Indices, codes: Indices) -> Indices:
         """Which of some rows first have a pair of a code, of which there is one for each of the rows, and a value."""
+        if self.unread is not None:
+            raise self.unread
         items = self.items._replace(array=self.items.array[rows], valid=None)
         return number_tuples([Fixed(codes), items], Asked()).firsts
 
@@ -136,6 +149,7 @@ class DeviceValues:
 
     valid: Valid = None
     is_time = is_decimal = is_ordered = False
+    unread = None
 
     def __init__(self, elements: DeviceElements) -> None:
         self.elements = elements
