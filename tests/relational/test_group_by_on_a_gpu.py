@@ -51,6 +51,11 @@ def listed(made: Any) -> list[Any]:
     return [item.item() for item in np.asarray(made)]
 
 
+def roots(array: Any) -> Any:
+    """The square roots of an array, by its library."""
+    return array.sqrt() if hasattr(array, "sqrt") else np.sqrt(array)
+
+
 @st.composite
 def tables(draw: st.DrawFn, dtype: str) -> tuple[list[int], list[Any]]:
     """Keys, and a value for each, as the type rounds it."""
@@ -75,8 +80,12 @@ def test_operations(make: Any, dtype: str, operation: str) -> None:
         column = make(values, dtype)
         answer = warphash.group_by(make(keys, "i4")).agg(answer=(column, operation))["answer"]
         held = [[values[row] for row in rows] for rows in rows_of(keys)]
-        expected = [ORACLES[operation](each, np.dtype(dtype).kind) for each in held]
+        # PyTorch's square root of an array on a CPU is rounded by the kind of the processor, so it is the library's own.
+        oracle = ORACLES["var" if operation == "std" else operation]
+        expected = [oracle(each, np.dtype(dtype).kind) for each in held]
         expected = [math.nan if item is None else item for item in expected]
+        if operation == "std":
+            expected = listed(roots(make(expected, "f8")))
         assert type(answer) is type(column)
         assert list(map(as_shown, listed(answer))) == list(map(as_shown, expected))
 
