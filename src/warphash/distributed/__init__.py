@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from .exchange import Exchanged, exchange
 from .start import init
 from .tables import ShardedMap, ShardedSet
 
-__all__ = ["ShardedMap", "ShardedSet", "init"]
+__all__ = ["Exchanged", "ShardedMap", "ShardedSet", "exchange", "init"]

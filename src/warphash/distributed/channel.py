@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -38,6 +38,8 @@ import torch.distributed as dist
 from ..errors import CollectiveError, DeviceError, ParameterError, PeerLost
 
 __all__ = ["Call", "Channel", "Message", "channel_of"]
+
+T = TypeVar("T")
 
 _FIELDS = 3
 """Of a header, ahead of the numbers for ranks: call, digest, failure."""
@@ -261,6 +263,25 @@ class Call:
         told = torch.tensor([error is not None, rounds], dtype=torch.int64, device=self._channel.place)
         rows = self._gathered(told)
         self._raise_alike([bool(row[0]) for row in rows], error, rounds=min(row[1] for row in rows))
+
+    def together(self, work: Callable[[], T]) -> T:
+        """Do local work behind `agree`: it is done on all ranks, or all raise.
+
+        Raises
+        ------
+        CollectiveError
+            If the work raised on a rank.
+        PeerLost
+            If a rank does not answer.
+        """
+        made: list[T] = []
+        error: BaseException | None = None
+        try:
+            made.append(work())
+        except BaseException as raised:
+            error = raised
+        self.conclude(error, 0)
+        return made[0]
 
     def told(self, given: Any) -> list[Any]:
         """What each rank gives: any object that can be pickled, of few bytes."""
