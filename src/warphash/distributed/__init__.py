@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from .exchange import Exchanged, exchange
+from .join import join
+from .relational import ShardedGroupBy, group_by, isin, unique
 from .start import init
 from .tables import ShardedMap, ShardedSet
 
-__all__ = ["Exchanged", "ShardedMap", "ShardedSet", "exchange", "init"]
+__all__ = [
+    "Exchanged",
+    "ShardedGroupBy",
+    "ShardedMap",
+    "ShardedSet",
+    "exchange",
+    "group_by",
+    "init",
+    "isin",
+    "join",
+    "unique",
+]

@@ -1,4 +1,4 @@
-"""`exchange`: the rows of all ranks go to the owners of their keys, and stay there. The relational verbs are made of it.
+"""`exchange`: the rows of all ranks go to the owners of their keys, and stay there. Relational verbs are made of this.
 
 A rank's rows are brought into the order of owners (`storage.owners`), and cut into a run for each rank. All ranks tell
 how long these runs are. So each knows what it receives, takes memory for all of that, and hears whether all ranks have

@@ -1,7 +1,8 @@
 """Arrays of callers as rows of bytes for messages, and back; and what the verbs do with arrays of either library.
 
-An array here is one of NumPy, or a tensor of PyTorch on any device. Lists, and arrays of other libraries in host memory,
-become arrays of NumPy. Columns of strings of any length, and of nulls, have no rows of one width: data sets take them.
+An array here is one of NumPy, or a tensor of PyTorch on any device. Lists become arrays of NumPy, and so do arrays of
+other libraries in host memory. Columns of strings of any length, or with nulls, have no rows of one width: data sets
+take them.
 
 Messages lie where the channel has its memory: on the CPU, or on the GPU of the process if the group uses NCCL. So rows
 are copied there and back if they are elsewhere.
