@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from . import datasets
+from .datasets import batches
 from .exchange import Exchanged, exchange
 from .join import join
 from .relational import ShardedGroupBy, group_by, isin, unique
@@ -13,6 +15,8 @@ __all__ = [
     "ShardedGroupBy",
     "ShardedMap",
     "ShardedSet",
+    "batches",
+    "datasets",
     "exchange",
     "group_by",
     "init",

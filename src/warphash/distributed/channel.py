@@ -148,6 +148,33 @@ class Channel:
                 made.fail(error)
                 raise
 
+    def done(self, text: str, work: Callable[[], T]) -> T:
+        """Do local work that may take long, and then hear of all ranks: all did theirs, or all raise.
+
+        An interrupt ends the work at once, unlike that of a `call`.
+
+        Raises
+        ------
+        CollectiveError, PeerLost
+            As `call`.
+        """
+        made: list[T] = []
+        error: BaseException | None = None
+        try:
+            made.append(work())
+        except BaseException as raised:
+            error = raised
+        try:
+            with self.call(text) as call:
+                if error is not None:
+                    raise error
+                call.agree()
+        except CollectiveError:
+            if isinstance(error, KeyboardInterrupt):
+                raise error from None
+            raise
+        return made[0]
+
     @contextmanager
     def peers(self) -> Iterator[None]:
         """Wait for other ranks: what the library raises meanwhile means that a rank is lost."""

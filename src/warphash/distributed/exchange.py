@@ -151,10 +151,10 @@ class Trip:
 
     Attributes
     ----------
-    counts_received
-        How many rows come from each rank.
+    counts_sent, counts_received
+        How many rows go to each rank, and come from each.
     n_received
-        Their sum.
+        How many come.
 
     Raises
     ------
@@ -166,7 +166,8 @@ class Trip:
         self.channel, self._n = channel, len(keys[0])
         header = call.together(lambda: self._order_by_owner(keys))
         counts = call.agree(header)
-        self._sent = spans_of(counts[channel.rank])
+        self.counts_sent = counts[channel.rank]
+        self._sent = spans_of(self.counts_sent)
         self.counts_received = [row[channel.rank] for row in counts]
         self._received = spans_of(self.counts_received)
         self.n_received = self._received[-1][1]
@@ -174,15 +175,13 @@ class Trip:
     def go(self, call: Call, arrays: Sequence[Array]) -> list[Array]:
         """The rows of arrays that this rank receives, for those that it sends. Collective."""
 
-        def ordered() -> list[Column]:
-            given = [column_of(array, self.channel.place) for array in arrays]
-            made = [self._room(column.width, self._n) for column in given]
-            pairs = [(a.at, b.at, a.width) for a, b in zip(given, made, strict=True)]
-            self._order.move(pairs, self.channel.stream())
-            return made
-
-        columns = call.together(ordered)
+        columns = call.together(lambda: self._in_order(arrays))
         return travelled(self.channel, call, columns, self._sent, self._received, arrays)
+
+    def positions(self) -> Array:
+        """The positions of this rank's rows in the order of owners, int64 of NumPy. Not collective."""
+        rows = np.arange(self._n)
+        return of_column(self._in_order([rows])[0], self._n, rows)
 
     def back(self, call: Call, answers: Sequence[Array]) -> list[Array]:
         """The owners' answers for the rows that this rank sent, in their order. Collective."""
@@ -192,6 +191,14 @@ class Trip:
         pairs = [(a.at, b.at, a.width) for a, b in zip(held, rooms, strict=True)]
         self._order.restore(pairs, self.channel.stream())
         return [of_column(room, self._n, answer) for room, answer in zip(rooms, answers, strict=True)]
+
+    def _in_order(self, arrays: Sequence[Array]) -> list[Column]:
+        """The rows of arrays in the order of owners, in memory for messages."""
+        given = [column_of(array, self.channel.place) for array in arrays]
+        made = [self._room(column.width, self._n) for column in given]
+        pairs = [(a.at, b.at, a.width) for a, b in zip(given, made, strict=True)]
+        self._order.move(pairs, self.channel.stream())
+        return made
 
     def _order_by_owner(self, keys: Sequence[Array]) -> Any:
         """Find the order, and return a header with the counts."""

@@ -42,15 +42,15 @@ from .wire import (
     with_common_types,
 )
 
-__all__ = ["join"]
+__all__ = ["HEAVY_SHARE", "SAMPLED", "SMALL_BYTES", "join"]
 
 SMALL_BYTES = 1 << 24
 """Of a side of a join that is gathered, by default."""
 
-_SAMPLED = 1 << 13
+SAMPLED = 1 << 13
 """Rows of a sample, of all ranks together."""
 
-_HEAVY_SHARE = 4
+HEAVY_SHARE = 4
 """A key is heavy that has more than one in so many times the ranks of the rows."""
 
 
@@ -275,7 +275,7 @@ class _Join:
             for sample in samples:
                 values, counts = unique_here(self._keys.whole(sample), return_counts=True)
                 columns = list(values) if self._keys.is_tuple else [values]
-                kept = places(counts * (_HEAVY_SHARE * self._channel.world) > len(sample[0]))
+                kept = places(counts * (HEAVY_SHARE * self._channel.world) > len(sample[0]))
                 made.append([some(column, kept) for column in columns])
             fewer = 0 if sum(lengths[0]) < sum(lengths[1]) else 1
             kept = ~self._among(made[fewer], made[1 - fewer])
@@ -287,7 +287,7 @@ class _Join:
     def _sampled(self, side: _Side, lengths: list[int]) -> list[Array]:
         """The keys of some rows of all ranks, on each rank: of each rank in proportion to its rows."""
         n, total = len(side.rows), sum(lengths)
-        counts = [length if total <= _SAMPLED else -(-length * _SAMPLED // total) for length in lengths]
+        counts = [length if total <= SAMPLED else -(-length * SAMPLED // total) for length in lengths]
 
         def chosen() -> list[Array]:
             if counts[self._channel.rank] == n:
