@@ -1,4 +1,4 @@
-"""Launch the kernels of every design, of groups and of joins, once or more, on few keys, and compare with a dict.
+"""Launch the kernels of every design, of groups, joins and owners, once or more, on few keys, and compare with a dict.
 
 For a sanitizer, which slows a GPU down too much for the test suite::
 
@@ -34,6 +34,7 @@ from warphash.storage.groups.records import Column, Record, Word
 from warphash.storage.joins.device_hits import DeviceHits
 from warphash.storage.joins.device_pairs import DevicePairs
 from warphash.storage.joins.pairs import Pairs
+from warphash.storage.owners.owner_order import SHARDS, OwnerOrder, shards_of
 from warphash.storage.quotient import route
 
 TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "u8"), ("u4", None), ("V16", "u4"), ("V24", "V40")]
@@ -248,6 +249,28 @@ def exercise_joins(device: str, n: int) -> None:
             assert list(zip(*written, strict=True)) == expected, "pairs should come by elements, and then by rows"
 
 
+def exercise_owners(device: str, n: int) -> None:
+    """Batches in the order of their owners, and back, with columns of all widths that have kernels of their own."""
+    engine, random = engine_for(device), np.random.default_rng(5)
+    for width, ranks in product((4, 8, 12), (3, 40)):
+        columns = [random.integers(0, 256, (n, bytes_), "u1") for bytes_ in (width, 1, 2, 4, 8, 16, 24)]
+        widths = [column.shape[1] for column in columns]
+        given = [engine.from_host(column) for column in columns]
+        moved, restored = ([engine.allocate(column.nbytes) for column in columns] for _ in range(2))
+        shards, counts = engine.allocate(2 * n), engine.allocate(8 * ranks)
+        shards_of(engine, given[0].ptr, width, n, shards.ptr, None)
+        owners = engine.to_host(shards.ptr, "u2", n).astype("i8") * ranks // SHARDS
+        order = OwnerOrder(engine, given[0].ptr, width, n, ranks, counts.ptr, None)
+        order.move([(a.ptr, b.ptr, bytes_) for a, b, bytes_ in zip(given, moved, widths, strict=True)], None)
+        order.restore([(a.ptr, b.ptr, bytes_) for a, b, bytes_ in zip(moved, restored, widths, strict=True)], None)
+        assert (engine.to_host(counts.ptr, "i8", ranks) == np.bincount(owners, minlength=ranks)).all()
+        sorted_by_owner = np.argsort(owners, kind="stable")
+        for column, there, back in zip(columns, moved, restored, strict=True):
+            rows_there, rows_back = (engine.to_host(held.ptr, "u1", column.size) for held in (there, back))
+            assert (rows_there == column[sorted_by_owner].ravel()).all(), "rows should be in the order of owners"
+            assert (rows_back == column.ravel()).all(), "rows should be in the order of the batch again"
+
+
 def exercise_places(device: str, n: int) -> None:
     """The first elements of words, where they are looked up, and the elements that have one."""
     engine, random = engine_for(device), np.random.default_rng(7)
@@ -312,6 +335,8 @@ def main() -> None:
         print("groups: numbers, and pairs of keys that repeat, are right", flush=True)
         exercise_joins(given.device, given.keys)
         print("joins: pairs of elements and rows are right", flush=True)
+        exercise_owners(given.device, given.keys)
+        print("owners: orders of owners are right", flush=True)
         if given.device != "cpu":
             exercise_places(given.device, given.keys)
             exercise_records(given.device, given.keys)

@@ -14,6 +14,7 @@ import pytest
 from support.engines import one_of_each
 from warphash import HashMap
 from warphash.designs import registry
+from warphash.storage.owners.owner_order import OwnerOrder
 from warphash.table.base import BaseTable
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
@@ -31,6 +32,7 @@ def test_each_design_is_exercised(monkeypatch: pytest.MonkeyPatch, capsys: pytes
         *registry.names(),
         "groups",
         "joins",
+        "owners",
     ]
 
 
@@ -116,6 +118,27 @@ def test_a_wrong_batch_is_no_rate(monkeypatch: pytest.MonkeyPatch, row: str) -> 
     monkeypatch.setattr(HashMap, "find", one_less)
     with pytest.raises(SystemExit, match="is not a rate"):
         batches(monkeypatch, "--rows", row)
+
+
+def orders(monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
+    script = SCRIPT.with_name("time_owners.py")
+    monkeypatch.setattr(sys, "argv", [str(script), "--device", "cpu", "--n", "3000", "--repetitions", "2", *options])
+    runpy.run_path(str(script), run_name="__main__")
+
+
+def test_orders_of_owners_are_timed_and_verified(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders(monkeypatch, "--ranks", "2,9")
+    _, *rows = capsys.readouterr().out.splitlines()
+    assert len(rows) == 2 * 2 * 5 and all(row.endswith(" of 2, 0 wrong") for row in rows)
+
+
+@pytest.mark.parametrize("verb", ["move", "restore"])
+def test_a_wrong_order_is_no_rate(monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    monkeypatch.setattr(OwnerOrder, verb, lambda order, columns, stream: None)
+    with pytest.raises(SystemExit, match="is not a rate"):
+        orders(monkeypatch, "--types", "int64", "--ranks", "3")
 
 
 TIMED = {

@@ -41,7 +41,7 @@ def walk(key: Any, value: Any, piece_bytes: int, seed: int, kind: str) -> tuple[
         return torch.from_numpy(array) if kind == "torch" else array
 
     for step in range(STEPS):
-        sizes = [chance.choice([0, 1, 50, 3_000]) for _ in range(world)]
+        sizes = [chance.choice([0, 1, 50, 3_000, 40_000]) for _ in range(world)]
         batches = [[chance.randrange(KEYS) for _ in range(n)] for n in sizes]
         if chance.random() < 0.2:
             batches = [[7] * n for n in sizes]
@@ -113,3 +113,89 @@ def walk_alone(seed: int) -> bool:
 
 def test_a_group_of_one_rank_has_a_table_of_its_own(ranks: Ranks) -> None:
     assert ranks.run(walk_alone, 3) == [True] * ranks.world
+
+
+def walk_of_lists(key: Any, piece_bytes: int, seed: int) -> None:
+    import torch.distributed as dist
+
+    import warphash.distributed as distributed
+
+    rank, world = dist.get_rank(), dist.get_world_size()
+    chance, model = random.Random(seed), dict[int, list[int]]()
+    table = distributed.ShardedMultiMap(key, "int32", piece_bytes=piece_bytes)
+    for step in range(12):
+        batches = [[chance.randrange(300) for _ in range(chance.choice([0, 1, 700]))] for _ in range(world)]
+        mine = batches[rank]
+        if chance.random() < 0.3:
+            erased = table.erase_all(keys_of(mine, key))
+            every: list[Any] = [None] * world
+            dist.all_gather_object(every, int(np.asarray(erased, np.int64).sum()))
+            gone = {k for batch in batches for k in batch}
+            assert sum(every) == sum(len(model.pop(k, [])) for k in gone)
+        else:
+            table.insert(keys_of(mine, key), np.array([1_000 * step + k for k in mine], np.int32))
+            for k in (k for batch in batches for k in batch):
+                model.setdefault(k, []).append(1_000 * step + k)
+        own = random.Random(100 * step + rank)  # which draws other keys on each rank
+        sought = [own.randrange(320) for _ in range(50 * (rank + 1))] if step % 3 else []
+        values, offsets = table.find_all(keys_of(sought, key))
+        assert offsets.tolist() == [0, *np.cumsum([len(model.get(k, [])) for k in sought], dtype=np.int64).tolist()]
+        for place, k in enumerate(sought):
+            assert sorted(values[offsets[place] : offsets[place + 1]].tolist()) == sorted(model.get(k, []))
+        assert table.count(keys_of(sought, key)).tolist() == [len(model.get(k, [])) for k in sought]
+        assert table.contains(keys_of(sought, key)).tolist() == [k in model for k in sought]
+    assert table.total() == sum(map(len, model.values()))
+
+
+@pytest.mark.parametrize("piece_bytes", [1 << 26, 1_700], ids=["one round", "many rounds"])
+@pytest.mark.parametrize("key", ["int64", "S12"])
+def test_lists_answer_as_a_dict_of_lists(ranks: Ranks, key: Any, piece_bytes: int) -> None:
+    ranks.run(walk_of_lists, key, piece_bytes, 7)
+
+
+def walk_of_numbers(key: Any, value: Any, piece_bytes: int, first: int, seed: int) -> None:
+    import torch.distributed as dist
+
+    import warphash.distributed as distributed
+
+    rank, world = dist.get_rank(), dist.get_world_size()
+    chance, model = random.Random(seed), dict[int, int]()
+    table = distributed.ShardedMap(key, value, piece_bytes=piece_bytes)
+    for _ in range(10):
+        batches = [[chance.randrange(2_000) for _ in range(chance.choice([0, 1, 900]))] for _ in range(world)]
+        numbers, new = table.number(keys_of(batches[rank], key), first=first)
+        assert numbers.dtype == np.dtype(value)
+        every: list[Any] = [None] * world
+        dist.all_gather_object(every, (batches[rank], numbers.tolist(), new.tolist()))
+        added = [k for keys, _, flags in every for k, flag in zip(keys, flags, strict=True) if flag]
+        assert sorted(added) == sorted({k for batch in batches for k in batch} - set(model))
+        for keys, given, _ in every:
+            for k, number in zip(keys, given, strict=True):
+                assert model.setdefault(k, number) == number
+        assert sorted(model.values()) == list(range(first, first + len(model)))
+    assert table.total() == len(model)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "first"), [("int64", "int64", 0), ("S12", "int32", 5), ("uint32", "uint16", 1)]
+)
+def test_numbers_are_dense_over_all_ranks(ranks: Ranks, key: Any, value: Any, first: int) -> None:
+    ranks.run(walk_of_numbers, key, value, 3_000, first, 11)
+
+
+def number_too_many() -> str:
+    import warphash
+    import warphash.distributed as distributed
+
+    table = distributed.ShardedMap("int64", "uint8")
+    try:
+        table.number(np.arange(300))
+    except warphash.CollectiveError as error:
+        assert table.total() == 0
+        table.number(np.arange(256))
+        return str(error)
+    return ""
+
+
+def test_numbers_that_do_not_fit_are_refused_and_no_key_is_added(ranks: Ranks) -> None:
+    assert all("make the table with wider values" in text for text in ranks.run(number_too_many))

@@ -6,6 +6,7 @@ from . import datasets
 from .datasets import batches
 from .exchange import Exchanged, exchange
 from .join import join
+from .multimap import ShardedMultiMap
 from .relational import ShardedGroupBy, group_by, isin, unique
 from .start import init
 from .tables import ShardedMap, ShardedSet
@@ -14,6 +15,7 @@ __all__ = [
     "Exchanged",
     "ShardedGroupBy",
     "ShardedMap",
+    "ShardedMultiMap",
     "ShardedSet",
     "batches",
     "datasets",

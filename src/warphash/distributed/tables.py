@@ -14,21 +14,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from ..arrays.adapters.engine import ENGINE_MEMORY
 from ..arrays.cast import chosen
 from ..arrays.library import ArrayView
-from ..arrays.row_type import Column
+from ..arrays.row_type import Column as Type
 from ..errors import ParameterError, UnsupportedVerb
 from ..table.base import BaseTable
 from ..table.front import PRESENCE
+from ..table.key_numbers import check_numbers
 from ..table.maps import HashMap, HashSet
 from ..table.options import integer
 from .channel import Call, channel_of
-from .route import Route, Rows
+from .numbers import Asked, NewNumbers
+from .repeats import Combined, combined
+from .route import Column, Local, Route, Rows
 
-__all__ = ["ShardedMap", "ShardedSet"]
+__all__ = ["PIECE_BYTES", "ShardedMap", "ShardedSet", "ShardedTable", "Wanted"]
 
 T = TypeVar("T", bound=BaseTable[Any])
 
@@ -41,8 +44,30 @@ _DEVIATIONS = 6
 _REPEATABLE = ("min", "max", "or", "and", "first", "last")
 """Upserts that may be done twice with the same batch."""
 
+Combine = Callable[[Combined, Sequence[Rows], int, Column], Column]
+"""Values for the keys of a combined batch: of keys and values of all elements, their number, and the keys."""
+
 Verb = Callable[..., Any]
 """Of a local table, which is given arrays of the engine, and answers with one."""
+
+
+class Wanted(NamedTuple):
+    """A column of answers.
+
+    Attributes
+    ----------
+    column
+        Its type.
+    of_every_element
+        Each element of a key has the answer of the key. If not, one element has it, and the others have zeros.
+    """
+
+    column: Type
+    of_every_element: bool
+
+
+_ADDED = Wanted(PRESENCE, of_every_element=False)
+"""Whether an element added its key, or erased it."""
 
 
 class ShardedTable(Generic[T]):
@@ -102,7 +127,7 @@ class ShardedTable(Generic[T]):
         with self._channel.call("erase") as call:
             seen, fits = self._front.sought(keys)
             rows = seen if fits is None else chosen(seen, fits)
-            added = self._answered(call, [rows], [PRESENCE], self._by_verb(local.erase, keys_only=True))[0]
+            added = self._answered(call, [rows], [_ADDED], self._by_verb(local.erase, keys_only=True))[0]
             if fits is not None:
                 added = self._front.spread(seen, fits, added, b"\0")
         return added.library.export(added)
@@ -137,20 +162,16 @@ class ShardedTable(Generic[T]):
         mean = n / self._channel.world
         return math.ceil(mean + _DEVIATIONS * math.sqrt(mean)) if self._channel.world > 1 else n
 
-    def _look_up(self, keys: Any, column: Column | None, absent: bytes) -> tuple[Any, Any]:
+    def _look_up(self, keys: Any, column: Type | None, absent: bytes) -> tuple[Any, Any]:
         """Values and presence of keys; None for the values without a ``column``."""
-        front, lookups = self._front, self.local._parts.lookups
-        columns = [PRESENCE] if column is None else [PRESENCE, column]
-
-        def find(n: int, at: list[int], to: list[int]) -> None:
-            found, *values = (self._array(place, n, of) for place, of in zip(to, columns, strict=True))
-            lookups.find(self._array(at[0], n, front.key), values[0] if values else None, found, absent)
-
+        front, columns = self._front, [PRESENCE] if column is None else [PRESENCE, column]
         with self._channel.call("contains" if column is None else f"find, default {absent.hex()}") as call:
             self.local._need("find" if column is not None else "contains")
             seen, fits = front.sought(keys)
             sought = seen if fits is None else chosen(seen, fits)
-            answers = self._answered(call, [sought], columns, find)
+            answers = self._answered(
+                call, [sought], [Wanted(each, of_every_element=True) for each in columns], self._finding(column, absent)
+            )
             if fits is not None:
                 absents = [b"\0", absent]
                 answers = [front.spread(seen, fits, *each) for each in zip(answers, absents, strict=False)]
@@ -159,25 +180,49 @@ class ShardedTable(Generic[T]):
             return None, found
         return column.exported(answers[1]), found
 
-    def _updated(self, text: str, keys: Any, values: Any, verb: Verb, *, repeats: bool = True) -> Any:
+    def _finding(self, column: Type | None, absent: bytes) -> Local:
+        """An owner's part of a lookup: presence, and values if they have a ``column``."""
+        key, lookups = self._front.key, self.local._parts.lookups
+        columns = [PRESENCE] if column is None else [PRESENCE, column]
+
+        def find(n: int, at: list[int], to: list[int]) -> None:
+            found, *values = (self._array(place, n, of) for place, of in zip(to, columns, strict=True))
+            lookups.find(self._array(at[0], n, key), values[0] if values else None, found, absent)
+
+        return find
+
+    def _updated(
+        self,
+        text: str,
+        keys: Any,
+        values: Any,
+        verb: Verb,
+        *,
+        repeats: bool = True,
+        combine: Combine | None = None,
+        may_repeat: bool = True,
+    ) -> Any:
         """Flags of an update by a verb of the local table.
 
         Parameters
         ----------
         repeats
             The same call may be made again after an error. If not, room is made on all ranks before any rank begins.
+        combine, may_repeat
+            As of `_answered`.
         """
         with self._channel.call(text) as call:
             pairs = self.local._parts.updates.view_pairs(keys, values)
             self._front.note_kind(pairs[0])
             prepare = None if repeats else self._make_room
-            added = self._answered(call, pairs, [PRESENCE], self._by_verb(verb), prepare)[0]
+            work = self._by_verb(verb)
+            added = self._answered(call, pairs, [_ADDED], work, prepare, combine, may_repeat=may_repeat)[0]
         return added.library.export(added)
 
     def _make_room(self, n: int) -> None:
         self.local.reserve(len(self.local) + n)
 
-    def _by_verb(self, verb: Verb, *, keys_only: bool = False) -> Callable[[int, list[int], list[int]], None]:
+    def _by_verb(self, verb: Verb, *, keys_only: bool = False) -> Local:
         """An owner's part by a verb of the local table, which answers with one array."""
         front = self._front
         columns = front.stored[:1] if keys_only else front.stored
@@ -193,23 +238,45 @@ class ShardedTable(Generic[T]):
         self,
         call: Call,
         given: Sequence[ArrayView],
-        columns: Sequence[Column],
-        local: Callable[[int, list[int], list[int]], None],
+        wanted: Sequence[Wanted],
+        local: Local,
         prepare: Callable[[int], None] | None = None,
+        combine: Combine | None = None,
+        *,
+        may_repeat: bool = True,
     ) -> list[ArrayView]:
-        """New arrays of the caller's library with the owners' answers for a batch."""
+        """New arrays of the caller's library with the owners' answers for a batch.
+
+        Parameters
+        ----------
+        combine
+            Makes the value of a key of those of its elements; None: that of the first one.
+        may_repeat
+            Keys may be several times in the batch.
+        """
         front, seen = self._front, given[0]
-        made = [front.rows_for(seen, column) for column in columns]
+        made = [front.rows_for(seen, each.column) for each in wanted]
 
         def body(n: int, at: list[int], to: list[int]) -> None:
             rows = [Rows(place, column.nbytes) for place, column in zip(at, front.stored, strict=False)]
-            answers = [Rows(place, column.nbytes) for place, column in zip(to, columns, strict=True)]
-            self._route.go(call, n, rows, answers, local, prepare)
+            batch = combined(self._channel, front.engine, rows[0], n) if may_repeat and self.world > 1 else None
+            if batch is None:
+                answers = [Rows(place, each.column.nbytes) for place, each in zip(to, wanted, strict=True)]
+                self._route.go(call, n, rows, answers, local, prepare)
+                return
+            firsts = [batch.first(column) for column in rows]
+            if combine is not None:
+                firsts[1] = combine(batch, rows, n, firsts[0])
+            room = [batch.room(each.column.nbytes) for each in wanted]
+            sent, answers = ([Rows(column.at, column.width) for column in columns] for columns in (firsts, room))
+            self._route.go(call, batch.n, sent, answers, local, prepare)
+            for each, column, place in zip(wanted, room, to, strict=True):
+                (batch.spread if each.of_every_element else batch.mark)(column, place)
 
         front.run(body, given, made, self._channel.stream() if seen.stream is None else seen.stream)
         return made
 
-    def _array(self, at: int, n: int, column: Column) -> ArrayView:
+    def _array(self, at: int, n: int, column: Type) -> ArrayView:
         """Rows in memory for messages, as an array that tables take."""
         shape, device = (n, *column.shape), self._channel.device
         return ArrayView(at, shape, column.dtype, device, self._channel.stream(), None, None, ENGINE_MEMORY)
@@ -280,7 +347,8 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
         ``assume_unique``: no key is twice in the batches of all ranks together.
         """
         verb = partial(self.local.insert, assume_unique=assume_unique)
-        return self._updated(f"insert, assume_unique={assume_unique}", keys, values, verb)
+        text = f"insert, assume_unique={assume_unique}"
+        return self._updated(text, keys, values, verb, may_repeat=not assume_unique)
 
     def assign(self, keys: Any, values: Any) -> Any:
         """Insert or overwrite: bool[n], True where the key is new. See `HashMap.assign`."""
@@ -293,8 +361,20 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
         which comes first. For ``"add"`` and ``"xor"``, all ranks make room for what they receive before any begins. So
         a call that failed for lack of memory has changed nothing, and can be made again.
         """
-        verb = partial(self.local.upsert, op=op)
-        return self._updated(f"upsert {op!r}", keys, values, verb, repeats=op in _REPEATABLE)
+        local, front = self.local, self._front
+
+        def combine(batch: Combined, rows: Sequence[Rows], n: int, keys: Column) -> Column:
+            once = HashMap(front.key.spec, front.value.spec, capacity=batch.n, device=local.device)
+            pairs = zip(rows, front.stored, strict=True)
+            given: list[Any] = [self._array(each.at, n, column) for each, column in pairs]
+            once.upsert(given[0], given[1], op)
+            made, found = batch.room(front.value.nbytes), batch.room(PRESENCE.nbytes)
+            places = self._array(made.at, batch.n, front.value), self._array(found.at, batch.n, PRESENCE)
+            once._parts.lookups.find(self._array(keys.at, batch.n, front.key), *places, front.value.default(0))
+            return made
+
+        verb = partial(local.upsert, op=op)
+        return self._updated(f"upsert {op!r}", keys, values, verb, repeats=op in _REPEATABLE, combine=combine)
 
     def find(self, keys: Any, default: Any = 0) -> tuple[Any, Any]:
         """Values of keys: ``(values[n], found[n])``, with ``default`` for absent keys. See `HashMap.find`."""
@@ -308,7 +388,7 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
         """
         local: Any = self.local
         front = self._front
-        columns = [PRESENCE, front.value]
+        columns = [_ADDED, Wanted(front.value, of_every_element=True)]
 
         def work(n: int, at: list[int], to: list[int]) -> None:
             pair = [self._array(place, n, column) for place, column in zip(at, front.stored, strict=True)]
@@ -322,6 +402,58 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
             front.note_kind(pairs[0])
             added, held = self._answered(call, pairs, columns, work)
         return front.value.exported(held), added.library.export(added)
+
+    def number(self, keys: Any, *, first: int = 0) -> tuple[Any, Any]:
+        """The number of each key, as the value of the key; absent keys get the next numbers.
+
+        The numbers of all keys of all ranks are ``first``, ``first + 1`` and so on. The new keys of a call get theirs
+        in an order that depends on their owners.
+
+        Parameters
+        ----------
+        keys
+            As of `HashMap.number`. The values of the table are integers.
+        first
+            The number of the first key of all, the same in all calls.
+
+        Returns
+        -------
+        numbers[n], bool[n]
+            In the values' type; and True where this element added its key.
+
+        Raises
+        ------
+        CollectiveError
+            If the values are no integers, or too narrow, or if there is no memory. No key was added.
+        """
+        local, front = self.local, self._front
+        value, key = front.value, front.key
+        kept: list[Asked] = []
+
+        def look_up(n: int, at: list[int], to: list[int]) -> None:
+            batch = Combined(self._channel, front.engine, Rows(at[0], key.nbytes), n)
+            asked = Asked(batch, batch.first(Rows(at[0], key.nbytes)), batch.room(value.nbytes), batch.room(1))
+            rows = [Rows(column.at, column.width) for column in (asked.keys, asked.found, asked.numbers)]
+            self._route.go(call, batch.n, rows[:1], rows[1:], self._finding(value, bytes(value.nbytes)))
+            kept.append(asked)
+
+        with self._channel.call(f"number, first={first}") as call:
+            local._need("number")
+            check_numbers(local._parts, first)
+            seen = front.seen(key.view(keys, "keys"), "keys")
+            front.note_kind(seen)
+            made = [front.rows_for(seen, column) for column in (value, PRESENCE)]
+            stream = self._channel.stream() if seen.stream is None else seen.stream
+            front.run(look_up, [seen], [], stream)
+        with self._channel.call(f"number new keys, first={first}") as call:
+            added = NewNumbers(self._channel, self._route, local, self._array, call, first).give(kept[0])
+
+        def write(n: int, at: list[int], to: list[int]) -> None:
+            kept[0].batch.spread(kept[0].numbers, to[0])
+            kept[0].batch.mark(added, to[1])
+
+        front.run(write, [], made, stream)
+        return front.value.exported(made[0]), made[1].library.export(made[1])
 
     def to_arrays(self, *, like: Any = None) -> tuple[Any, Any]:
         """Keys and values of this rank's own part. Not collective. See `HashMap.to_arrays`."""
@@ -347,7 +479,8 @@ class ShardedSet(ShardedTable[HashSet[Any]]):
     def insert(self, keys: Any, *, assume_unique: bool = False) -> Any:
         """Add keys: bool[n], True where this element added its key. See `ShardedMap.insert`."""
         verb = partial(self.local.insert, assume_unique=assume_unique)
-        return self._updated(f"insert, assume_unique={assume_unique}", keys, None, verb)
+        text = f"insert, assume_unique={assume_unique}"
+        return self._updated(text, keys, None, verb, may_repeat=not assume_unique)
 
     def to_arrays(self, *, like: Any = None) -> Any:
         """Keys of this rank's own part. Not collective."""

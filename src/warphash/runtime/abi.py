@@ -454,7 +454,7 @@ MOST_OWNERS = 256
 class OwnerSegments(ctypes.Structure):
     """A batch in segments, and where the elements of each segment go."""
 
-    _fields_ = _words("elements ranks length segments starts")
+    _fields_ = _words("elements ranks length segments starts sizes")
 
 
 class OwnerBatch(Launch):
@@ -467,6 +467,15 @@ class OwnerMoveBatch(Launch):
     """A column of a batch, to be moved by the owners of the elements."""
 
     _fields_ = _words("owners source target row_bytes row_word")
+
+
+# ---- owners/gpu/abi.cuh
+OWNER_ROUND = 256
+"""Elements that a warp takes together: a round. A segment of a GPU is a few rounds."""
+
+
+FEW_OWNERS = 8
+"""Ranks whose counters the lanes of a warp have, at most."""
 
 
 # ---- quotient/abi.cuh

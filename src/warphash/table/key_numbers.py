@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ..arrays.library import ArrayView
-from ..arrays.row_type import Column
 from ..errors import DtypeError, ParameterError, UnsupportedVerb
 from ..storage.batch import Batch
 from ..storage.groups.table_numbers import Numbers, number_keys
@@ -16,7 +15,7 @@ from .front import BOOL
 from .options import integer
 from .parts import Parts
 
-__all__ = ["number"]
+__all__ = ["check_numbers", "number"]
 
 _MOST_KEYS = 1 << 31
 """Of a batch: elements of groups have numbers of 32 bits, and one bit of them is taken."""
@@ -24,16 +23,10 @@ _MOST_KEYS = 1 << 31
 
 def number(parts: Parts, keys: Any, first: Any) -> tuple[Any, Any]:
     """The number of each key, and which elements added their keys; absent keys get the next numbers."""
-    facts, front = parts.facts, parts.front
-    facts.need("number")
-    if facts.bound is not None:
-        raise UnsupportedVerb(
-            "a bounded table has no number, since the numbers of keys that leave would be given again: make a table "
-            "without max_size="
-        )
+    front = parts.front
+    numbers = check_numbers(parts, first)
     column = front.value
     assert column is not None
-    numbers = _numbers_of(column, front.key.nbytes, first)
     seen = front.seen(front.key.view(keys, "keys"), "keys")
     if front.has_rows:
         seen = front.learned([seen])[0]
@@ -47,8 +40,16 @@ def number(parts: Parts, keys: Any, first: Any) -> tuple[Any, Any]:
     return made.library.export(made), added.library.export(added)
 
 
-def _numbers_of(column: Column, key_bytes: int, first: Any) -> Numbers:
-    """What the numbers are like. Raises if the values are no integers, or none of them is ``first``."""
+def check_numbers(parts: Parts, first: Any) -> Numbers:
+    """What the numbers of a table are like. Raises as `HashMap.number` of keys that are not seen yet."""
+    facts, column = parts.facts, parts.front.value
+    facts.need("number")
+    if facts.bound is not None:
+        raise UnsupportedVerb(
+            "a bounded table has no number, since the numbers of keys that leave would be given again: make a table "
+            "without max_size="
+        )
+    assert column is not None
     if column.shape or column.dtype.kind not in "iu":
         raise DtypeError(
             f"number gives integers, and the values of the table are {column.name}: make it with integers for values, "
@@ -58,7 +59,7 @@ def _numbers_of(column: Column, key_bytes: int, first: Any) -> Numbers:
     first = integer("first", first, int(bounds.min))
     if first > bounds.max:
         raise ParameterError(f"first must be at most {bounds.max:,}, the greatest {column.dtype}, got {first:,}")
-    return Numbers(first, int(bounds.max), key_bytes, column.nbytes)
+    return Numbers(first, int(bounds.max), parts.front.key.nbytes, column.nbytes)
 
 
 def _number_locked(parts: Parts, keys: ArrayView, made: ArrayView, added: ArrayView, numbers: Numbers) -> None:

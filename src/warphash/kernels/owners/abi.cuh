@@ -16,7 +16,8 @@ struct OwnerSegments {
   u64 ranks;     // how many owners there are
   u64 length;    // elements of a segment, but for the last
   u64 segments;  // how many there are
-  u64 starts;    // u32 per rank and segment: its elements; later where these begin in the order of owners
+  u64 starts;    // u32 per rank and segment: its elements; later the elements of the rank in the segments before
+  u64 sizes;     // u32 per rank: its elements
 };
 
 // Keys whose owners are asked for.
@@ -25,8 +26,8 @@ struct OwnerBatch : Launch {
   u64 key_bytes;  // of a row
   u64 key_word;   // bytes of the widest word by which all keys can be read: 1, 2, 4 or 8
   u64 shards;     // shards: u16 per element
-  u64 owners;     // count_owners: u8 per element
-  u64 counts;     // sum_owners: i64 per rank
+  u64 owners;     // count: u8 per element
+  u64 counts;     // sum_owners: i64 per rank: its elements
 };
 
 // A column of a batch, to be moved by the owners of the elements.

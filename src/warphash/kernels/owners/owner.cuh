@@ -62,48 +62,64 @@ WARPHASH_FN u32 shard_of_row(const u8* row, u64 bytes) {
 // Keys that are words: they have one width, and lie where words may lie.
 template <class Word>
 struct WordKeys {
+  using Loaded = Word;
   const Word* const words;
   WARPHASH_FN explicit WordKeys(const OwnerBatch& b) : words(pointer<const Word>(b.keys)) {}
-  WARPHASH_FN u32 shard(u64 i) const { return shard_of_word(load_once(words + i)); }
+  WARPHASH_FN Word load(u64 i) const { return load_once(words + i); }
+  WARPHASH_FN u32 shard(Word key) const { return shard_of_word(key); }
 };
 
 // Keys of any other kind.
 template <class Part>
 struct RowKeys {
+  using Loaded = const u8*;
   const u8* const rows;
   const u64 bytes;
   WARPHASH_FN explicit RowKeys(const OwnerBatch& b) : rows(pointer<const u8>(b.keys)), bytes(b.key_bytes) {}
-  WARPHASH_FN u32 shard(u64 i) const { return shard_of_row<Part>(rows + i * bytes, bytes); }
+  WARPHASH_FN const u8* load(u64 i) const { return rows + i * bytes; }
+  WARPHASH_FN u32 shard(const u8* key) const { return shard_of_row<Part>(key, bytes); }
 };
 
-// Calls a function with the keys of a batch.
+// Calls a function with keys that are rows of bytes.
 template <class Call>
-WARPHASH_FN void with_keys(const OwnerBatch& b, const Call& call) {
+WARPHASH_FN void with_rows(const OwnerBatch& b, const Call& call) {
   if (b.key_word == 8)
-    b.key_bytes == 8 ? call(WordKeys<u64>(b)) : call(RowKeys<u64>(b));
+    call(RowKeys<u64>(b));
   else if (b.key_word == 4)
-    b.key_bytes == 4 ? call(WordKeys<u32>(b)) : call(RowKeys<u32>(b));
+    call(RowKeys<u32>(b));
   else if (b.key_word == 2)
     call(RowKeys<u16>(b));
   else
     call(RowKeys<u8>(b));
 }
 
+// Calls a function with the keys of a batch.
+template <class Call>
+WARPHASH_FN void with_keys(const OwnerBatch& b, const Call& call) {
+  if (b.key_bytes == 8 && b.key_word == 8)
+    call(WordKeys<u64>(b));
+  else if (b.key_bytes == 4 && b.key_word == 4)
+    call(WordKeys<u32>(b));
+  else
+    with_rows(b, call);
+}
+
 struct FindShards : Straight<OwnerSegments, OwnerBatch> {
   WARPHASH_FN static bool start(const OwnerSegments&, const OwnerBatch& b, u64 i, State&) {
-    with_keys(b, [&](const auto& keys) { pointer<u16>(b.shards)[i] = static_cast<u16>(keys.shard(i)); });
+    with_keys(b, Write{pointer<u16>(b.shards) + i, i});
     return false;
   }
-};
 
-// The keys of each rank, from the starts of all segments: element i is a rank.
-struct SumOwners : Straight<OwnerSegments, OwnerBatch> {
-  WARPHASH_FN static bool start(const OwnerSegments& t, const OwnerBatch& b, u64 i, State&) {
-    const u32* const starts = pointer<const u32>(t.starts) + i * t.segments;
-    const u64 end = i + 1 < t.ranks ? starts[t.segments] : t.elements;
-    pointer<u64>(b.counts)[i] = end - *starts;
-    return false;
-  }
+ private:
+  // No lambda: those with a parameter of type auto are no functions of a device to NVRTC 13.0.
+  struct Write {
+    u16* const shard;
+    const u64 i;
+    template <class Keys>
+    WARPHASH_FN void operator()(const Keys& keys) const {
+      *shard = static_cast<u16>(keys.shard(keys.load(i)));
+    }
+  };
 };
 
 }  // namespace warphash

@@ -72,10 +72,10 @@ def absent_share(store: Slots, keys: int, n: int, stream: Any) -> float:
     return 1 - np.count_nonzero(engine.to_host(flags.ptr, np.uint8, sampled, stream)) / sampled
 
 
-def sample_rows(engine: Engine, rows: int, width: int, n: int, sampled: int) -> npt.NDArray[Any]:
-    """So many of ``n`` words of 4 or 8 bytes, from random places, in host memory. Waits."""
-    held = _sampled(engine, rows, width, n, sampled, None)
-    return engine.to_host(held.ptr, f"u{width}", sampled)
+def sample_rows(engine: Engine, rows: int, width: int, n: int, sampled: int, stream: Any = None) -> npt.NDArray[Any]:
+    """So many of ``n`` rows, from random places, in host memory: words as integers, other rows as bytes. Waits."""
+    held = _sampled(engine, rows, width, n, sampled, stream)
+    return engine.to_host(held.ptr, f"u{width}" if width in (1, 2, 4, 8) else f"S{width}", sampled, stream)
 
 
 def _sampled(engine: Engine, rows: int, width: int, n: int, sampled: int, stream: Any) -> Buffer:

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import ParameterError, ShapeError
-from ...runtime.abi import MOST_OWNERS, SHARD_BITS, OwnerBatch, OwnerMoveBatch, OwnerSegments
+from ...runtime.abi import (
+    FEW_OWNERS,
+    MOST_OWNERS,
+    OWNER_ROUND,
+    SHARD_BITS,
+    OwnerBatch,
+    OwnerMoveBatch,
+    OwnerSegments,
+)
 from ...runtime.engine import Engine
 from ...runtime.source import OWNERS
 from ...settings import get_num_threads
@@ -14,7 +22,6 @@ from ..elements import all_pieces
 from ..groups.spans import cut
 from ..groups.ways import chunks_of
 from ..scratch import starts_of
-from ..selection import to_starts
 
 __all__ = ["SHARDS", "OwnerOrder", "shards_of"]
 
@@ -23,8 +30,21 @@ SHARDS = 1 << SHARD_BITS
 
 _MOST_ELEMENTS = (1 << 32) - 1
 _LAUNCH_ELEMENTS = 1 << 30
-_KEY_WORD, _ROW_WORD = 8, 16
-"""Bytes of the widest words that kernels read of keys, and copy of rows."""
+_MOST_SEGMENTS = 1 << 14
+"""Of a batch on a GPU: a block sums up the counts of a rank."""
+
+_FEWEST_ROUNDS, _RANKS_OF_ROUND = 2, 16
+"""Of a segment on a GPU: its rounds, and the most ranks for each of them. So the counts of all ranks, 4 bytes each, are
+at most a quarter of a byte for each element."""
+
+_LANES = 32
+"""Of a warp, which has a segment."""
+
+_KEY_WORDS = (4, 8)
+"""Bytes of keys that kernels read whole."""
+
+_LONGEST_ROW_WORD = 16
+"""Bytes that a kernel copies at once."""
 
 Column = tuple[int, int, int]
 """Addresses of packed rows and of room for them, and the bytes of a row."""
@@ -88,18 +108,22 @@ class OwnerOrder:
         self._engine, self._n = engine, n
         if n == 0:
             return engine.fill(counts, 0, 8 * ranks, stream)
-        chunks = cut(n, chunks_of(n, get_num_threads()))
-        starts, end = starts_of((4 * ranks * chunks.count, n))[1:]
+        length = _rounds(n, ranks) * OWNER_ROUND if engine.lanes > 1 else _elements_of_thread(n)
+        segments = -(-n // length)
+        sizes, owners, end = starts_of((4 * ranks * segments, 4 * ranks, n + -n % OWNER_ROUND))[1:]
         self._memory = engine.allocate(end, stream)
-        self._owners = self._memory.ptr + starts
-        self._segments = OwnerSegments(elements=n, ranks=ranks, length=chunks.length, segments=chunks.count)
-        self._segments.starts = self._memory.ptr
+        starts = self._memory.ptr
+        self._owners = starts + owners
+        self._segments = OwnerSegments(elements=n, ranks=ranks, length=length, segments=segments)
+        self._segments.starts, self._segments.sizes = starts, starts + sizes
         batch = _batch_of(keys, width, n)
         batch.owners, batch.counts = self._owners, counts
-        self._run("count_owners", batch, stream)
-        to_starts(engine, self._memory.ptr, ranks * chunks.count, stream)
+        count = self._entry("count", width if width in _KEY_WORDS and batch.key_word == width else 0)
+        engine.program(OWNERS).expect([count, "sum_owners"])
+        self._run(count, batch, stream)
         batch.n = ranks
-        engine.program(OWNERS).run("sum_owners", self._segments, batch, ranks, stream)
+        over_ranks = engine.program(OWNERS).run_blocks if engine.lanes > 1 else engine.program(OWNERS).run
+        over_ranks("sum_owners", self._segments, batch, ranks, stream)
 
     def move(self, columns: Sequence[Column], stream: Any) -> None:
         """Bring columns into the order of owners. Does not wait on a GPU.
@@ -110,7 +134,7 @@ class OwnerOrder:
             Of each, the address of its rows in the order of the batch, the address of room for them, and the bytes of
             a row. The rows of a column and its room do not overlap.
         """
-        self._over("move_rows", columns, stream)
+        self._over("move", columns, stream)
 
     def restore(self, columns: Sequence[Column], stream: Any) -> None:
         """Bring columns from the order of owners into that of the batch. Does not wait on a GPU.
@@ -120,21 +144,52 @@ class OwnerOrder:
         columns
             As of `move`, with the rows in the order of owners.
         """
-        self._over("restore_rows", columns, stream)
+        self._over("restore", columns, stream)
 
-    def _over(self, entry: str, columns: Sequence[Column], stream: Any) -> None:
-        for source, target, width in columns:
-            if self._n and width:
-                batch = OwnerMoveBatch(n=self._n, owners=self._owners, source=source, target=target, row_bytes=width)
-                batch.row_word = _word_of(source | target | width, _ROW_WORD)
-                self._run(entry, batch, stream)
+    def _over(self, verb: str, columns: Sequence[Column], stream: Any) -> None:
+        if self._n == 0:
+            return
+        batches = [
+            OwnerMoveBatch(n=self._n, owners=self._owners, source=source, target=target, row_bytes=width)
+            for source, target, width in columns
+            if width
+        ]
+        entries = [self._entry(verb, _fill_row_word(batch)) for batch in batches]
+        if entries:
+            self._engine.program(OWNERS).expect(entries)
+        for entry, batch in zip(entries, batches, strict=True):
+            self._run(entry, batch, stream)
+
+    def _entry(self, verb: str, word: int) -> str:
+        """The kernel for rows that are words of so many bytes, or of any width for 0. A CPU has one for all rows."""
+        if self._engine.lanes == 1:
+            return verb
+        counters = "few" if self._segments.ranks <= FEW_OWNERS else "many"
+        return f"{verb}_{counters}{word or '_rows'}"
 
     def _run(self, entry: str, batch: OwnerBatch | OwnerMoveBatch, stream: Any) -> None:
-        self._engine.program(OWNERS).run(entry, self._segments, batch, self._n, stream)
+        threads = self._n if self._engine.lanes == 1 else _LANES * self._segments.segments
+        self._engine.program(OWNERS).run(entry, self._segments, batch, threads, stream)
+
+
+def _elements_of_thread(n: int) -> int:
+    """Elements of a segment on a CPU."""
+    return int(cut(n, chunks_of(n, get_num_threads())).length)
+
+
+def _rounds(n: int, ranks: int) -> int:
+    """Rounds of a segment on a GPU."""
+    return max(_FEWEST_ROUNDS, -(-ranks // _RANKS_OF_ROUND), -(-n // (OWNER_ROUND * _MOST_SEGMENTS)))
 
 
 def _batch_of(keys: int, width: int, n: int) -> OwnerBatch:
-    return OwnerBatch(n=n, keys=keys, key_bytes=width, key_word=_word_of(keys | width, _KEY_WORD))
+    return OwnerBatch(n=n, keys=keys, key_bytes=width, key_word=_word_of(keys | width, max(_KEY_WORDS)))
+
+
+def _fill_row_word(batch: OwnerMoveBatch) -> int:
+    """Note the words by which rows are copied. The bytes of a row that is one such word; 0 for others."""
+    batch.row_word = _word_of(batch.source | batch.target | batch.row_bytes, _LONGEST_ROW_WORD)
+    return batch.row_bytes if batch.row_word == batch.row_bytes else 0
 
 
 def _word_of(bits: int, most: int) -> int:

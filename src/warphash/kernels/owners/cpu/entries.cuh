@@ -2,9 +2,9 @@
 #pragma once
 #include "owners/cpu/order.cuh"
 
-#define WARPHASH_PLAIN_ENTRIES                                                                           \
-  WARPHASH_ENTRY(shards, warphash::FindShards)                                                           \
-  WARPHASH_ENTRY(sum_owners, warphash::SumOwners)                                                        \
-  WARPHASH_ENTRY(count_owners, warphash::OverOwnerSegments<warphash::CountOwners, warphash::OwnerBatch>) \
-  WARPHASH_ENTRY(move_rows, warphash::OverOwnerSegments<warphash::MoveRows, warphash::OwnerMoveBatch>)   \
-  WARPHASH_ENTRY(restore_rows, warphash::OverOwnerSegments<warphash::RestoreRows, warphash::OwnerMoveBatch>)
+#define WARPHASH_PLAIN_ENTRIES                                                                    \
+  WARPHASH_ENTRY(shards, warphash::FindShards)                                                    \
+  WARPHASH_ENTRY(sum_owners, warphash::SumOwners)                                                 \
+  WARPHASH_ENTRY(count, warphash::OverOwnerSegments<warphash::CountOwners, warphash::OwnerBatch>) \
+  WARPHASH_ENTRY(move, warphash::OverOwnerSegments<warphash::MoveRows, warphash::OwnerMoveBatch>) \
+  WARPHASH_ENTRY(restore, warphash::OverOwnerSegments<warphash::RestoreRows, warphash::OwnerMoveBatch>)

@@ -1,8 +1,9 @@
 // A batch in the order of the owners of its keys, and answers back, on a CPU.
 //
-//   count_owners   keys -> the owner of each element, and how many elements of each segment each rank has
-//   move_rows      a column in the order of the caller -> in the order of owners
-//   restore_rows   a column in the order of owners -> in the order of the caller
+//   count       keys -> the owner of each element, and how many elements of each segment each rank has
+//   sum_owners  the same -> where the elements of each segment go, and how many each rank has
+//   move        a column in the order of the caller -> in the order of owners
+//   restore     a column in the order of owners -> in the order of the caller
 //
 // Layout. A segment is `length` elements in a row, but for the last one: one segment for each thread.
 //
@@ -13,20 +14,23 @@
 // Elements of one rank keep the order that they have in the batch.
 //
 // Protocol.
-//   1. count_owners: a thread notes the owners of the segments that begin in its part of the batch, and counts them.
-//   2. The host turns the counts into starts (storage/selection.py): sums over all counts before.
-//   3. move_rows, restore_rows: a thread walks over its segments in the order of the caller. An element goes to the
-//      next place of its owner, or comes from there.
+//   1. count: a thread notes the owners of the segments that begin in its part of the batch, and counts them.
+//   2. sum_owners: a thread turns the counts of a rank into sums over the segments before.
+//   3. move, restore: a thread walks over its segments in the order of the caller. An element goes to the next place of
+//      its owner, or comes from there. The first of these places is that of the rank, plus the sum for the segment.
 // Threads share no word in one of the launches, so nothing is atomic. Owners are noted, so keys that change meanwhile
 // cannot make a thread write outside of a rank's places.
 //
 // Why no places. A place of 4 bytes for each element would be written once, and read for each column. An owner is one
 // byte, and the places of all owners are counters in a near cache.
 //
-// Lines of the output of move_rows are gathered and written past the caches if the column is larger than these
-// (core/cpu/line_writer.cuh).
+// Why lines. Rows of up to 64 ranks are written one by one: 20 M rows of 8 bytes for 8 ranks at 627 M/s by one thread, and
+// at 363 if lines are gathered first (core/cpu/line_writer.cuh). Rows of more ranks are gathered: 371 M/s for 96 ranks,
+// and 69 one by one (docs/performance/distributed.md).
+//
+// Why a prefetch. The rows that come back are one stream for each rank. A processor follows few streams by itself: with
+// 256 ranks, 20 M rows of 8 bytes were restored at 208 M/s, and at 425 with rows asked for ahead.
 #pragma once
-#include "core/bytes.cuh"
 #include "core/cpu/line_writer.cuh"
 #include "core/cpu/schedule.cuh"
 #include "owners/owner.cuh"
@@ -56,7 +60,7 @@ struct CountOwners {
     const u32 ranks = static_cast<u32>(t.ranks);
     with_keys(b, [&](const auto& keys) {
       for (u64 i = begin; i < end; ++i) {
-        const u32 owner = owner_of_shard(keys.shard(i), ranks);
+        const u32 owner = owner_of_shard(keys.shard(keys.load(i)), ranks);
         owners[i] = static_cast<u8>(owner);
         ++tallies[i % kTallies][owner];
       }
@@ -70,6 +74,22 @@ struct CountOwners {
   }
 };
 
+// Of one rank.
+struct SumOwners : Straight<OwnerSegments, OwnerBatch> {
+  static bool start(const OwnerSegments& t, const OwnerBatch& b, u64 rank, State&) {
+    u32* const starts = pointer<u32>(t.starts) + rank * t.segments;
+    u32 sum = 0;
+    for (u64 segment = 0; segment < t.segments; ++segment) {
+      const u32 count = starts[segment];
+      starts[segment] = sum;
+      sum += count;
+    }
+    pointer<u32>(t.sizes)[rank] = sum;
+    pointer<u64>(b.counts)[rank] = sum;
+    return false;
+  }
+};
+
 // A row of so many bytes, at any address.
 template <int kBytes>
 struct ByteRow {
@@ -80,8 +100,12 @@ struct ByteRow {
 struct OwnerPlaces {
   u32 next[kMostOwners];
   OwnerPlaces(const OwnerSegments& t, u64 segment) {
-    const u32* const starts = pointer<const u32>(t.starts) + segment;
-    for (u64 owner = 0; owner < t.ranks; ++owner) next[owner] = starts[owner * t.segments];
+    const u32 *const starts = pointer<const u32>(t.starts) + segment, *const sizes = pointer<const u32>(t.sizes);
+    u32 first = 0;  // of an owner
+    for (u64 owner = 0; owner < t.ranks; ++owner) {
+      next[owner] = first + starts[owner * t.segments];
+      first += sizes[owner];
+    }
   }
 };
 
@@ -104,12 +128,19 @@ bool by_width(const OwnerMoveBatch& b, const Call& call) {
   }
 }
 
+// Ranks whose rows are written one by one, at most. Each has a page of its own, and the nearest cache of translations has
+// so many.
+constexpr u64 kFewStreams = 64;
+
+// How far ahead the rows of a rank are asked for.
+constexpr u64 kAheadBytes = 256;
+
 struct MoveRows {
   static void run(const OwnerSegments& t, const OwnerMoveBatch& b, u64 segment, u64 begin, u64 end) {
-    const bool is_far = b.row_bytes * t.elements >= kNearBytes;
     const bool is_known = by_width(b, [&](auto row) {
       using Row = decltype(row);
-      if (!is_far || !by_lines<Row>(t, b, segment, begin, end)) directly<Row>(t, b, segment, begin, end);
+      if (t.ranks <= kFewStreams || !by_lines<Row>(t, b, segment, begin, end))
+        one_by_one<Row>(t, b, segment, begin, end);
     });
     if (is_known) return;
     OwnerPlaces places(t, segment);
@@ -122,7 +153,7 @@ struct MoveRows {
 
  private:
   template <class Row>
-  static void directly(const OwnerSegments& t, const OwnerMoveBatch& b, u64 segment, u64 begin, u64 end) {
+  static void one_by_one(const OwnerSegments& t, const OwnerMoveBatch& b, u64 segment, u64 begin, u64 end) {
     OwnerPlaces places(t, segment);
     const u8* const owners = pointer<const u8>(b.owners);
     const Row* const source = pointer<const Row>(b.source);
@@ -160,7 +191,11 @@ struct RestoreRows {
       using Row = decltype(row);
       const Row* const source = pointer<const Row>(b.source);
       Row* const target = pointer<Row>(b.target);
-      for (u64 i = begin; i < end; ++i) target[i] = source[places.next[owners[i]]++];
+      for (u64 i = begin; i < end; ++i) {
+        const Row* const from = source + places.next[owners[i]]++;
+        prefetch(reinterpret_cast<const u8*>(from) + kAheadBytes);
+        target[i] = *from;
+      }
     });
     if (is_known) return;
     const u64 bytes = b.row_bytes;

@@ -1,0 +1,141 @@
+"""Answers of any length: the values of keys that have several, brought from their owners (`ShardedMultiMap.find_all`).
+
+The first trip brings the number of values of each key (`route.Trip`), while each owner keeps the values that it found.
+From these numbers, each rank knows how many values it gets from each owner in each round. Room for all of them is
+allocated, and all ranks hear whether there was room. Then the values travel, round by round, as they lie: those that an
+owner found for one rank's keys are neighbours, and so are those that a rank gets for the keys of one owner and round.
+
+In the order of owners, the values of a key lie behind those of the keys before it. So where they begin is a sum of
+numbers, which goes to the caller's order as the numbers do, and each value is fetched from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+
+from ..runtime.engine import Engine
+from .channel import Call, Channel
+from .route import Column, Route, Rows, Trip, exchanged
+
+__all__ = ["Found", "Lists", "lists_of"]
+
+_COUNT_BYTES = 8
+
+
+class Found(NamedTuple):
+    """Lists that an owner found.
+
+    Attributes
+    ----------
+    values, value_bytes
+        Address and bytes of all values, one list behind the other.
+    offsets
+        Address of int64[n + 1]: where the list of each key begins, and where the last one ends.
+    held
+        What keeps that memory.
+    """
+
+    values: int
+    value_bytes: int
+    offsets: int
+    held: Any
+
+
+class Lists(NamedTuple):
+    """The lists of a batch, in the caller's order: one list behind the other, and int64[n + 1]."""
+
+    values: torch.Tensor
+    offsets: torch.Tensor
+
+
+def lists_of(
+    route: Route,
+    channel: Channel,
+    engine: Engine,
+    call: Call,
+    n: int,
+    keys: Rows,
+    width: int,
+    find: Callable[[int, int], Found],
+) -> Lists:
+    """The lists of a batch of keys.
+
+    Parameters
+    ----------
+    n, keys
+        The batch.
+    width
+        Bytes of a value.
+    find
+        What an owner does with the address and the number of keys.
+    """
+    kept: list[tuple[Column, torch.Tensor]] = []  # of each round
+
+    def local(count: int, at: list[int], to: list[int]) -> None:
+        found = find(at[0], count)
+        offsets = _copied(channel, engine, found.offsets, _COUNT_BYTES * (count + 1)).view(torch.int64)
+        values = Column(_copied(channel, engine, found.values, found.value_bytes), width)
+        sizes = offsets.diff()
+        engine.copy(to[0], sizes.data_ptr(), _COUNT_BYTES * count, channel.stream())
+        kept.append((values, offsets))
+
+    trip = route.trip(call, n, [keys], [_COUNT_BYTES])
+    trip.work(local)
+    sizes = trip.back[0].rows(0, n).view(torch.int64)
+    begins = torch.zeros(n + 1, dtype=torch.int64, device=channel.place)
+    torch.cumsum(sizes, 0, out=begins[1:])
+    got = _values(channel, call, trip, kept, begins, width)
+    return _in_order(channel, trip, n, sizes, begins, got, width)
+
+
+def _values(
+    channel: Channel,
+    call: Call,
+    trip: Trip,
+    kept: list[tuple[Column, torch.Tensor]],
+    begins: torch.Tensor,
+    width: int,
+) -> torch.Tensor:
+    """All values, in the order of owners."""
+    error: BaseException | None = None
+    got = Column(channel.memory(0), width)
+    try:
+        got = Column(channel.memory(int(begins[-1]) * width), width)
+    except BaseException as raised:
+        error = raised
+    call.conclude(error, len(trip.cuts))
+    waits = []
+    for cut, (values, offsets) in zip(trip.cuts, kept, strict=True):
+        sent = offsets[torch.tensor(cut.received, device=channel.place)].tolist()
+        received = begins[torch.tensor(cut.sent, device=channel.place)].tolist()
+        waits.append(exchanged(channel, call, sent, [values], received, [got]))
+    for wait in waits:
+        wait()
+    return got.rows(0, int(begins[-1]))
+
+
+def _in_order(
+    channel: Channel, trip: Trip, n: int, sizes: torch.Tensor, begins: torch.Tensor, got: torch.Tensor, width: int
+) -> Lists:
+    """The lists in the order of the batch."""
+    ordered = torch.empty((2, n), dtype=torch.int64, device=channel.place)
+    sources = [Rows(column.data_ptr(), _COUNT_BYTES) for column in (sizes, begins)]
+    trip.restore(sources, [row.data_ptr() for row in ordered])
+    ordered_sizes, ordered_begins = ordered
+    offsets = torch.zeros(n + 1, dtype=torch.int64, device=channel.place)
+    torch.cumsum(ordered_sizes, 0, out=offsets[1:])
+    total = int(offsets[-1])
+    places = torch.repeat_interleave(ordered_begins - offsets[:-1], ordered_sizes)
+    places += torch.arange(total, device=channel.place)
+    return Lists(got.view(-1, width).index_select(0, places), offsets)
+
+
+def _copied(channel: Channel, engine: Engine, at: int, nbytes: int) -> torch.Tensor:
+    """A copy of memory of the engine in memory for messages."""
+    made = channel.memory(nbytes)
+    if nbytes:
+        engine.copy(made.data_ptr(), at, nbytes, channel.stream())
+    return made

@@ -1,0 +1,129 @@
+"""`ShardedMultiMap`: several values for a key, all with the rank that owns the key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..arrays.cast import chosen, spread_offsets
+from ..arrays.row_type import Column as Type
+from ..table.front import COUNT
+from ..table.multimap import MultiMap
+from .lists import Found, lists_of
+from .route import Rows
+from .tables import PIECE_BYTES, ShardedTable, Wanted
+
+__all__ = ["ShardedMultiMap"]
+
+_COUNTS = Type(COUNT, ())
+
+
+class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
+    """A multimap over the ranks of a process group. See `ShardedMap` for the parameters, and `MultiMap`.
+
+    The values of a key come in any order, if several ranks have inserted them.
+    """
+
+    _table = MultiMap
+
+    def __init__(
+        self,
+        key: Any,
+        value: Any,
+        *,
+        group: Any = None,
+        device: str | None = None,
+        piece_bytes: int = PIECE_BYTES,
+        **options: Any,
+    ) -> None:
+        super().__init__(key, value, group=group, device=device, piece_bytes=piece_bytes, **options)
+
+    def insert(self, keys: Any, values: Any) -> None:
+        """Add every pair, also of keys that are there. See `MultiMap.insert`.
+
+        All ranks make room for what they receive before any begins. So a call that failed for lack of memory has
+        changed nothing, and can be made again.
+        """
+        columns = self._front.stored
+
+        def insert(n: int, at: list[int], to: list[int]) -> None:
+            pair = [self._array(place, n, column) for place, column in zip(at, columns, strict=True)]
+            self.local.insert(*pair)
+
+        with self._channel.call("insert") as call:
+            pairs = self.local._parts.updates.view_pairs(keys, values)
+            self._front.note_kind(pairs[0])
+            self._answered(call, pairs, [], insert, self._make_room, may_repeat=False)
+
+    def count(self, keys: Any) -> Any:
+        """How many values each key has: uint32[n]. See `MultiMap.count`."""
+        return self._counted("count", keys, self.local.count)
+
+    def erase_all(self, keys: Any) -> Any:
+        """Erase all pairs of keys: uint32[n], how many this element erased. See `MultiMap.erase_all`."""
+        return self._counted("erase_all", keys, self.local.erase_all)
+
+    def find_all(self, keys: Any) -> tuple[Any, Any]:
+        """All values of all keys. See `MultiMap.find_all`.
+
+        Returns
+        -------
+        values[m], offsets[n + 1]
+            The values of key i are ``values[offsets[i]:offsets[i + 1]]``; offsets are int64.
+
+        Raises
+        ------
+        CollectiveError
+            Also if a rank has no room for its values.
+        """
+        local: Any = self.local
+        front, channel = self._front, self._channel
+        with channel.call("find_all") as call:
+            local._need("find_all")
+            given, fits = front.sought(keys)
+            seen = given if fits is None else chosen(given, fits)
+            made = []
+
+            def find(at: int, n: int) -> Found:
+                values, offsets = local.find_all(self._array(at, n, front.key))
+                return Found(values.ptr, values.nbytes, offsets.ptr, (values, offsets))
+
+            def body(n: int, at: list[int], to: list[int]) -> None:
+                rows = Rows(at[0], front.key.nbytes)
+                made.append(lists_of(self._route, channel, front.engine, call, n, rows, front.value.nbytes, find))
+
+            stream = channel.stream() if seen.stream is None else seen.stream
+            front.run(body, [seen], [], stream)
+        lists = made[0]
+        values = front.rows_for(seen, front.value, len(lists.values))
+        offsets = front.rows_for(seen, Type(np.dtype(np.int64), ()), seen.rows + 1)
+
+        def write(n: int, at: list[int], to: list[int]) -> None:
+            for source, target in zip((lists.values, lists.offsets), to, strict=True):
+                front.engine.copy(target, source.data_ptr(), source.nbytes, channel.stream())
+
+        front.run(write, [], [values, offsets], stream)
+        if fits is not None:
+            whole = front.rows_for(seen, Type(np.dtype(np.int64), ()), given.rows + 1)
+            spread_offsets(whole, fits, offsets)
+            offsets = whole
+        return front.value.exported(values), offsets.library.export(offsets)
+
+    def to_arrays(self, *, like: Any = None) -> tuple[Any, Any]:
+        """Keys and values of this rank's own part. Not collective. See `MultiMap.to_arrays`."""
+        return self.local.to_arrays(like=like)
+
+    def _counted(self, text: str, keys: Any, verb: Any) -> Any:
+        """A number for each key, by a verb of the local table."""
+        front = self._front
+        erases = text == "erase_all"
+        with self._channel.call(text) as call:
+            self.local._need(text)
+            seen, fits = front.sought(keys)
+            rows = seen if fits is None else chosen(seen, fits)
+            wanted = Wanted(_COUNTS, of_every_element=not erases)
+            counts = self._answered(call, [rows], [wanted], self._by_verb(verb, keys_only=True))[0]
+            if fits is not None:
+                counts = front.spread(seen, fits, counts, bytes(COUNT.itemsize))
+        return counts.library.export(counts)

@@ -1,0 +1,147 @@
+"""Dense numbers for the keys of all ranks: `ShardedMap.number`.
+
+1. All keys are looked up. Those that are there have their numbers.
+2. The absent ones go to their owners, each once. An owner numbers the keys that it received, from 0, in a table of its
+   own (`HashMap.number`), and inserts nothing yet.
+3. All ranks hear how many keys each owner has numbered. So each owner knows where its numbers begin: behind those of
+   all keys that were there, and behind those of the ranks before it. An owner makes room, all ranks hear whether all
+   could, and then it inserts its new keys. Those who asked add the same beginnings to the answers.
+
+So a call that fails for lack of memory inserts no key anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from ..arrays.library import ArrayView
+from ..arrays.row_type import Column as Type
+from ..errors import DtypeError
+from ..table.maps import HashMap
+from .channel import Call, Channel
+from .repeats import Combined
+from .route import Column, Route, Rows
+
+__all__ = ["Asked", "NewNumbers"]
+
+_FLAG_BYTES, _NUMBER_BYTES = 1, 8
+
+ArrayAt = Callable[[int, int, Type], ArrayView]
+"""Rows at an address, so many of a type, as an array that tables take."""
+
+
+class Asked(NamedTuple):
+    """Keys that were looked up, each once.
+
+    Attributes
+    ----------
+    batch
+        Of which they are the keys.
+    keys, numbers, found
+        The keys; their numbers, in the values' type, of those that are there; and which ones are.
+    """
+
+    batch: Combined
+    keys: Column
+    numbers: Column
+    found: Column
+
+
+class NewNumbers:
+    """The numbers of keys that are in no table yet.
+
+    Parameters
+    ----------
+    channel, route, local, array_at
+        Of the sharded table.
+    call
+        Under way.
+    first
+        The least number of all.
+    """
+
+    def __init__(
+        self, channel: Channel, route: Route, local: HashMap[Any, Any], array_at: ArrayAt, call: Call, first: int
+    ) -> None:
+        self._channel, self._route, self._call, self._first = channel, route, call, first
+        self._local: Any = local
+        self._array_at = array_at
+        self._front: Any = local._parts.front
+        self._values: Column | None = None
+        self._once: Any = HashMap(self._front.key.spec, "int64", device=local.device)
+
+    def give(self, asked: Asked) -> Column:
+        """Number and insert the keys that were not found, and add their numbers. Which elements added their keys."""
+        batch, flags = asked.batch, asked.found.rows(0, asked.batch.n)
+        absent = torch.nonzero(flags == 0)[:, 0]
+        n, keys = len(absent), Column(_rows(asked.keys, batch.n).index_select(0, absent).view(-1), asked.keys.width)
+        trip = self._route.trip(self._call, n, [Rows(keys.at, keys.width)], [_NUMBER_BYTES, _FLAG_BYTES])
+        trip.work(self._number)
+        begins = self._begins()
+        self._insert(begins[self._channel.rank])
+        numbers = trip.back[0].rows(0, n).view(torch.int64)
+        for rank, begin in enumerate(begins):
+            owned = trip.cuts[0].sent[rank][0], trip.cuts[-1].sent[rank][1]
+            numbers[owned[0] : owned[1]] += begin
+        given, added = (Column(self._channel.memory(n * back.width), back.width) for back in trip.back)
+        trip.restore([Rows(back.at, back.width) for back in trip.back], [given.at, added.at])
+        _rows(asked.numbers, batch.n).index_copy_(0, absent, _rows(_narrowed(given, n, asked.numbers.width), n))
+        return Column(torch.zeros_like(flags).index_copy_(0, absent, added.rows(0, n)), _FLAG_BYTES)
+
+    def _number(self, n: int, at: list[int], to: list[int]) -> None:
+        numbers, added = self._once.number(self._array_at(at[0], n, self._front.key))
+        for place, made in zip(to, (numbers, added), strict=True):
+            self._front.engine.copy(place, made.ptr, made.nbytes, self._channel.stream())
+
+    def _begins(self) -> Sequence[int]:
+        """Where the numbers of each owner's new keys begin."""
+        told = self._call.told((len(self._local), len(self._once)))
+        there, new = (sum(column) for column in zip(*told, strict=True))
+        begin = self._first + there
+        most = int(np.iinfo(self._front.value.dtype).max)
+        if begin + new - 1 > most:
+            error = DtypeError(
+                f"the numbers of {new:,} new keys end at {begin + new - 1:,}, and {self._front.value.name} ends at "
+                f"{most:,}: make the table with wider values"
+            )
+            self._call.conclude(error, 0)
+        return list(accumulate((count for _, count in told[:-1]), initial=begin))
+
+    def _insert(self, begin: int) -> None:
+        """Insert the keys that this owner has numbered, with numbers from some number on."""
+        error: BaseException | None = None
+        try:
+            pairs = self._pairs(begin)
+            self._local.reserve(len(self._local) + len(self._once))
+        except BaseException as raised:
+            error = raised
+        self._call.conclude(error, 0)
+        try:
+            self._local.insert(*pairs, assume_unique=True)
+        except BaseException as raised:
+            error = raised
+        self._call.conclude(error, 0)
+
+    def _pairs(self, begin: int) -> tuple[ArrayView, ArrayView]:
+        front, channel, n = self._front, self._channel, len(self._once)
+        keys, numbers = self._once.to_arrays(like=self._array_at(0, 0, front.key))
+        made = Column(channel.memory(_NUMBER_BYTES * n), _NUMBER_BYTES)
+        front.engine.copy(made.at, numbers.ptr, _NUMBER_BYTES * n, channel.stream())
+        made.rows(0, n).view(torch.int64).add_(begin)
+        self._values = _narrowed(made, n, front.value.nbytes)  # kept, since the array keeps no memory
+        return keys, self._array_at(self._values.at, n, front.value)
+
+
+def _narrowed(numbers: Column, n: int, width: int) -> Column:
+    """Integers of fewer bytes, of int64 that fit into them."""
+    low = numbers.rows(0, n).view(-1, _NUMBER_BYTES)[:, :width]  # little-endian
+    return Column(low.contiguous().view(-1), width)
+
+
+def _rows(column: Column, n: int) -> torch.Tensor:
+    return column.rows(0, n).view(-1, column.width)

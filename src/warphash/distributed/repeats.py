@@ -1,0 +1,103 @@
+"""Batches that repeat their keys: each key is asked for once, and its answer given to all its elements.
+
+A sample of the batch tells whether that pays. Each rank decides for itself, and no other rank needs to know. An owner
+then gets a key at most once from each rank, however hot the key is.
+
+The elements of a key are numbered alike (`storage.groups.numbering`), in the order of first appearance. So the first
+elements of the keys are the batch that is sent. Of a lookup, each element takes the answer by its number. Of an update,
+the first element of a key answers for the key, and the others have added or erased nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from ..runtime.engine import Engine
+from ..storage.batch_order.sample import sample_rows
+from ..storage.groups.numbering import number
+from .channel import Channel
+from .route import Column, Rows
+
+__all__ = ["Combined", "combined"]
+
+_FEWEST = 1 << 15
+"""Elements from which on a batch is sampled."""
+
+_SAMPLED = 1 << 12
+_LEAST_DISTINCT = 1 / 2
+"""Of a sample. If fewer keys of it differ, the batch is combined."""
+
+_MOST_OF_ONE = 1 / 4
+"""Of the even share of a rank: if one key has more of the sample, the batch is combined."""
+
+_NUMBER_BYTES = 4
+_MOST = 1 << 31
+"""Elements that are numbered in 32 bits."""
+
+
+class Combined:
+    """The first elements of the keys of a batch.
+
+    Attributes
+    ----------
+    n
+        How many keys there are.
+    """
+
+    def __init__(self, channel: Channel, engine: Engine, keys: Rows, n: int) -> None:
+        self._channel, self._engine, self._elements = channel, engine, n
+        numbers = channel.memory(_NUMBER_BYTES * n)
+        made = number(
+            engine,
+            keys.at,
+            keys.width,
+            n,
+            numbers=numbers.data_ptr(),
+            number_bytes=_NUMBER_BYTES,
+            stream=channel.stream(),
+        )
+        self.n = made.size
+        firsts = channel.memory(_NUMBER_BYTES * made.size)
+        engine.copy(firsts.data_ptr(), made.firsts.ptr, _NUMBER_BYTES * made.size, channel.stream())
+        self._numbers, self._firsts = numbers.view(torch.int32), firsts.view(torch.int32)
+
+    def first(self, rows: Rows) -> Column:
+        """The rows of the first elements."""
+        every = self._channel.memory(self._elements * rows.width)
+        self._engine.copy(every.data_ptr(), rows.at, len(every), self._channel.stream())
+        return Column(every.view(-1, rows.width).index_select(0, self._firsts).view(-1), rows.width)
+
+    def room(self, width: int) -> Column:
+        """Room for an answer of some bytes for each key."""
+        return Column(self._channel.memory(self.n * width), width)
+
+    def spread(self, answers: Column, to: int) -> None:
+        """Write the answer of each element's key."""
+        self._write(self._rows(answers).index_select(0, self._numbers), to)
+
+    def mark(self, answers: Column, to: int) -> None:
+        """Write the answers of the first elements, and zeros for the others."""
+        made = torch.zeros((self._elements, answers.width), dtype=torch.uint8, device=self._channel.place)
+        made.index_copy_(0, self._firsts.to(torch.int64), self._rows(answers))
+        self._write(made, to)
+
+    def _rows(self, answers: Column) -> torch.Tensor:
+        return answers.rows(0, self.n).view(-1, answers.width)
+
+    def _write(self, rows: torch.Tensor, to: int) -> None:
+        self._engine.copy(to, rows.data_ptr(), rows.numel(), self._channel.stream())
+
+
+def combined(channel: Channel, engine: Engine, keys: Rows, n: int) -> Combined | None:
+    """A batch with each key once; None if a sample says that this would not pay. On a GPU, a sampled batch waits."""
+    if not _FEWEST <= n <= _MOST or not _repeats(channel, engine, keys, n):
+        return None
+    return Combined(channel, engine, keys, n)
+
+
+def _repeats(channel: Channel, engine: Engine, keys: Rows, n: int) -> bool:
+    sample = sample_rows(engine, keys.at, keys.width, n, _SAMPLED, channel.stream())
+    counts = np.unique(sample, return_counts=True)[1]
+    most_of_one = _SAMPLED / channel.world * _MOST_OF_ONE
+    return len(counts) < _LEAST_DISTINCT * _SAMPLED or int(counts.max()) > most_of_one
