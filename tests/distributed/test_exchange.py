@@ -122,3 +122,95 @@ def test_answers_have_a_row_for_each_row_received(ranks: Ranks) -> None:
     texts = ranks.run(wrong_answers)
     assert len(set(texts)) == 1
     assert "failed on rank 2" in texts[0]
+
+
+VERBS = ("exchange", "back", "unique", "isin", "group_by", "join", "gathered join")
+
+
+def without_memory(verb: str) -> list[str]:
+    """What is raised where one rank has no memory for messages, at each place in turn; the last call works."""
+    import torch.distributed as dist
+
+    import warphash
+    import warphash.distributed as wd
+    from warphash.distributed.channel import Channel
+
+    keys = np.arange(60) % 13
+    arrived = wd.exchange(keys)
+    verbs = {
+        "exchange": lambda: wd.exchange(keys, keys),
+        "back": lambda: arrived.back(arrived.keys),
+        "unique": lambda: wd.unique(keys, return_counts=True),
+        "isin": lambda: wd.isin(keys, keys),
+        "group_by": lambda: wd.group_by(keys).sum(keys),
+        "join": lambda: wd.join(keys, keys, small_bytes=0),
+        "gathered join": lambda: wd.join(keys, keys, "outer"),
+    }
+    allocate, said = Channel.memory, list[str]()
+    while True:
+        left = len(said)
+
+        def memory(self: Channel, nbytes: int) -> Any:
+            nonlocal left
+            left -= 1
+            if left == -1 and dist.get_rank() == 1:
+                raise MemoryError("no room")
+            return allocate(self, nbytes)
+
+        Channel.memory = memory  # type: ignore[method-assign]
+        try:
+            verbs[verb]()
+        except warphash.CollectiveError as error:
+            said.append(str(error))
+        else:
+            return said
+        finally:
+            Channel.memory = allocate  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_without_memory_on_one_rank_all_raise(ranks: Ranks, verb: str) -> None:
+    made = ranks.run(without_memory, verb)
+    assert made[0] == made[1] == made[2]
+    assert len(made[0]) >= 2
+    assert all("failed on rank 1: MemoryError: no room" in text for text in made[0])
+
+
+def arrays_of_all_types() -> list[Any]:
+    """Arrays of eight rows, of which those four apart are equal."""
+    import torch
+
+    numbers = np.arange(8) % 4
+    names = ("int8", "int16", "uint16", "uint32", "uint64", "float16", "bfloat16", "complex64", "float64")
+    made: list[Any] = [torch.from_numpy(numbers).to(getattr(torch, name)) for name in names]
+    made += [torch.from_numpy(numbers % 2 == 0), torch.from_numpy(np.stack([numbers, numbers], 1)).to(torch.bfloat16)]
+    made += [numbers.astype(name) for name in ("bool", "datetime64[s]", "U3", "longdouble", ">i4")]
+    made += [np.stack([numbers] * 6, 1).reshape(8, 2, 3), numbers.astype([("a", "i4"), ("b", "f8")])]
+    made += [np.arange(24)[::3] % 4, np.broadcast_to(np.int32(7), 8), [0, 1, 2, 3] * 2]
+    return made
+
+
+def types_that_fail() -> list[str]:
+    import warphash.distributed as wd
+
+    said = []
+    for array in arrays_of_all_types():
+        try:
+            arrived = wd.exchange(array, array, np.arange(8))
+            back = arrived.back(arrived.columns[0])
+            plain = np.asarray(array) if isinstance(array, list) else array
+            native = plain.dtype.newbyteorder("=") if isinstance(plain, np.ndarray) else plain.dtype
+            assert back.dtype == native
+            assert bool((back == plain).all())
+            assert bool((arrived.keys == arrived.columns[0]).all())
+            owners: dict[Any, set[Any]] = {}
+            for row in arrived.columns[1].tolist():
+                owners.setdefault(row % 4, set()).add(row)
+            assert all(len(rows) == 2 for rows in owners.values())
+        except Exception as error:
+            said.append(f"{getattr(array, 'dtype', 'list')}: {type(error).__name__}: {error}")
+    return said
+
+
+def test_rows_of_all_types_travel(ranks: Ranks) -> None:
+    assert ranks.run(types_that_fail) == [[], [], []]
