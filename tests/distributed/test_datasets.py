@@ -136,6 +136,22 @@ def test_counts_are_those_of_all_files(ranks: Ranks, files: list[str], kind: str
     assert {row[:-1]: row[-1] for row in counted(parts(out))} == expected
 
 
+@pytest.mark.parametrize("kind", TYPES)
+def test_groups_are_those_of_all_files(ranks: Ranks, files: list[str], kind: str, tmp_path: Path) -> None:
+    import warphash
+
+    keys = keys_of(kind)
+    operations = {"count": "number", "sum": "number", "mean": "row", "min": "real", "max": "row", "any": "row"}
+    agg = {"size": "size"} | {name: (column, name) for name, column in operations.items()}
+    expected = counted(warphash.group_by(whole(files), keys).agg(**agg))
+    made = ranks.run(call, "group_by", files, keys, agg, None, {"memory": "100MB"})
+    assert made[0].column_names == [*keys, *agg]
+    assert sum(map(counted, made), Counter()) == expected
+    out = str(tmp_path / "out")
+    assert set(ranks.run(call, "group_by", files, keys, agg, out)) == {len(expected)}
+    assert counted(parts(out)) == expected
+
+
 @pytest.mark.parametrize("keep", ["first", "last", False])
 @pytest.mark.parametrize("kind", TYPES)
 def test_the_rows_that_stay_are_those_of_one_process(
@@ -235,6 +251,7 @@ def test_a_folder_is_complete_or_absent(ranks: Ranks, files: list[str], tmp_path
         (("count", "FILES", ["text", "row"], {"name": "row"}), "name="),
         (("dedupe", "FILES", "text", "most"), "keep must be"),
         (("unique", "FILES", "text", "FOLDER"), "has files"),
+        (("group_by", "FILES", "text", {"agg": {"x": ("row", "first")}}), "over the rows of several ranks"),
         (("join", "FILES", "FILES", "text", "inside"), "how must be"),
     ],
     ids=lambda given: given[0] if isinstance(given, tuple) else "",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -22,10 +22,12 @@ from .. import stream
 from ..errors import ParameterError
 from ..relational.drop_duplicates import drop_duplicates
 from ..relational.frames import named
-from ..relational.group_by import group_by
+from ..relational.group_by import group_by as grouped
 from ..relational.matches import How
 from ..relational.merge import merge
+from ..stream.aggregates import FOLDED
 from ..stream.dedupe import Keep, candidates, merged, no_candidates, staying
+from ..stream.group_by import Grouping
 from ..stream.kept_rows import KeptRows
 from ..stream.key_hash import Words, forms_of, words_of
 from ..stream.keyed import ROW
@@ -38,7 +40,7 @@ from .exchange import gathered
 from .join import HEAVY_SHARE, SAMPLED, SMALL_BYTES
 from .parts import check_folder, write_parts
 
-__all__ = ["batches", "count", "dealt", "dedupe", "join", "unique"]
+__all__ = ["batches", "count", "dealt", "dedupe", "group_by", "join", "unique"]
 
 T = TypeVar("T")
 Names = Hashable | Sequence[Hashable]
@@ -193,10 +195,66 @@ def count(
     table = work.at_owner(work.done(counted))
 
     def summed() -> Any:
-        made = group_by(table, work.names).agg(**{name: (name, "sum")}).select(table.column_names).cast(table.schema)
+        made = grouped(table, work.names).agg(**{name: (name, "sum")}).select(table.column_names).cast(table.schema)
         return made.take(np.argsort(-made[name].to_numpy(), kind="stable"))
 
     return work.given(summed)
+
+
+_COMBINED = FOLDED - {"first", "last"}
+"""Operations whose parts say nothing about the order of rows."""
+
+
+def group_by(
+    paths: Paths,
+    on: Names,
+    agg: Mapping[str, Any],
+    out: Path | None = None,
+    *,
+    memory: int | str = "2GB",
+    group: Any = None,
+) -> Any:
+    """Summarise columns of Parquet files for each key. Collective. See `warphash.stream.group_by`.
+
+    Parameters
+    ----------
+    agg
+        For each column of the answer: ``(name, operation)`` or ``"size"``. Operations are ``size``, ``count``, ``sum``,
+        ``prod``, ``mean``, ``min``, ``max``, ``any`` and ``all``.
+    paths, on, out, memory, group
+        As of `unique`.
+
+    Returns
+    -------
+    rows or table
+        As of `unique`.
+
+    Raises
+    ------
+    CollectiveError, PeerLost
+        As `unique`.
+
+    Notes
+    -----
+    A rank sends a row for each of its groups. Floating-point sums are sums of the ranks' sums.
+    """
+    work = _Work(paths, on, out, memory, group, f"group_by, agg={agg}")
+
+    def summarised() -> tuple[Grouping, Any]:
+        for name, given in agg.items():
+            operation = given[1] if isinstance(given, tuple) and len(given) == 2 else given
+            if operation not in _COMBINED:
+                raise ParameterError(
+                    f"expected (name, operation) or 'size' for {name!r}, with one of {', '.join(sorted(_COMBINED))} "
+                    f"over the rows of several ranks, got {given!r}"
+                )
+        with Workspace(memory, progress=False) as space:
+            grouping = Grouping(work.share, work.names, agg, space)
+            return grouping, joined_tables([grouping.without_rows(), *grouping.states()])
+
+    grouping, states = work.done(summarised)
+    arrived = work.at_owner(states, states.column_names[: len(work.names)])
+    return work.given(lambda: grouping.finished(grouping.fold(arrived)))
 
 
 def dedupe(
@@ -293,11 +351,11 @@ class _Work:
         """The words of keys, in columns of some names."""
         return words_of([table[name] for name in names], self._forms)
 
-    def at_owner(self, table: Any) -> Any:
-        """The rows of all ranks' tables whose keys this rank owns."""
+    def at_owner(self, table: Any, names: Sequence[str] | None = None) -> Any:
+        """The rows of all ranks' tables whose keys this rank owns. The keys may have other names."""
         with self.channel.call("bring rows to owners") as call:
             call.agree()
-            words = call.together(lambda: self.words(table, self.names))
+            words = call.together(lambda: self.words(table, self.names if names is None else names))
             return exchanged_table(self.channel, call, table, words)[0]
 
     def rows_of_all(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
