@@ -18,11 +18,9 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from .. import stream
 from ..errors import ParameterError
 from ..relational.drop_duplicates import drop_duplicates
 from ..relational.frames import named
-from ..relational.group_by import group_by as grouped
 from ..relational.matches import How
 from ..relational.merge import merge
 from ..stream.aggregates import FOLDED
@@ -151,12 +149,7 @@ def unique(
     The distinct rows of a rank's share, and those that it owns, have to fit into memory.
     """
     work = _Work(paths, on, out, memory, group, "unique")
-
-    def found() -> Any:
-        return stream.unique(work.share, work.names, memory=memory, progress=False).read_all()
-
-    table = work.at_owner(work.done(found))
-    return work.given(lambda: drop_duplicates(table, work.names))
+    return work.given(_summarised(work, {}))
 
 
 def count(
@@ -189,16 +182,18 @@ def count(
     """
     work = _Work(paths, on, out, memory, group, f"count, name={name!r}")
 
-    def counted() -> Any:
-        return stream.count(work.share, work.names, name=name, memory=memory, progress=False).read_all()
+    def check() -> None:
+        if name in work.names:
+            raise ParameterError(f"a key and the counts would both be named {name!r}: give name= for the counts")
 
-    table = work.at_owner(work.done(counted))
+    work.done(check)
+    counted = _summarised(work, {name: "size"})
 
-    def summed() -> Any:
-        made = grouped(table, work.names).agg(**{name: (name, "sum")}).select(table.column_names).cast(table.schema)
-        return made.take(np.argsort(-made[name].to_numpy(), kind="stable"))
+    def ordered() -> Any:
+        table = counted()
+        return table.take(np.argsort(-table[name].to_numpy(), kind="stable"))
 
-    return work.given(summed)
+    return work.given(ordered)
 
 
 _COMBINED = FOLDED - {"first", "last"}
@@ -240,7 +235,7 @@ def group_by(
     """
     work = _Work(paths, on, out, memory, group, f"group_by, agg={agg}")
 
-    def summarised() -> tuple[Grouping, Any]:
+    def check() -> None:
         for name, given in agg.items():
             operation = given[1] if isinstance(given, tuple) and len(given) == 2 else given
             if operation not in _COMBINED:
@@ -248,13 +243,22 @@ def group_by(
                     f"expected (name, operation) or 'size' for {name!r}, with one of {', '.join(sorted(_COMBINED))} "
                     f"over the rows of several ranks, got {given!r}"
                 )
-        with Workspace(memory, progress=False) as space:
+
+    work.done(check)
+    return work.given(_summarised(work, agg))
+
+
+def _summarised(work: _Work, agg: Mapping[str, Any]) -> Callable[[], Any]:
+    """Bring partial answers to the owners of their keys. What is returned makes the answers of this rank's keys."""
+
+    def states_here() -> tuple[Grouping, Any]:
+        with work.space() as space:
             grouping = Grouping(work.share, work.names, agg, space)
             return grouping, joined_tables([grouping.without_rows(), *grouping.states()])
 
-    grouping, states = work.done(summarised)
+    grouping, states = work.done(states_here)
     arrived = work.at_owner(states, states.column_names[: len(work.names)])
-    return work.given(lambda: grouping.finished(grouping.fold(arrived)))
+    return lambda: grouping.finished(grouping.fold(arrived))
 
 
 def dedupe(
@@ -296,7 +300,7 @@ def dedupe(
         if keep not in ("first", "last", False):
             raise ParameterError(f"keep must be 'first', 'last' or False, got {keep!r}")
         drop_duplicates(work.share.schema.empty_table(), work.names)  # raises for keys that cannot be compared
-        with Workspace(memory, progress=False) as space:
+        with work.space() as space:
             tables = candidates(work.share, work.names, keep, space)
             return joined_tables([no_candidates(work.share, work.names, keep), *tables])
 
@@ -333,7 +337,7 @@ class _Work:
         def opened() -> _Shares:
             if out is not None:
                 check_folder(out)
-            Workspace(memory, progress=False).__exit__()  # raises for another text
+            self.space().__exit__()  # raises for another text
             return _Shares(paths, self.channel.world)
 
         self._shares = self.channel.done("open a data set", opened)
@@ -351,11 +355,15 @@ class _Work:
         """The words of keys, in columns of some names."""
         return words_of([table[name] for name in names], self._forms)
 
-    def at_owner(self, table: Any, names: Sequence[str] | None = None) -> Any:
-        """The rows of all ranks' tables whose keys this rank owns. The keys may have other names."""
+    def space(self) -> Workspace:
+        """Means to read the share."""
+        return Workspace(self._memory, progress=False)
+
+    def at_owner(self, table: Any, names: Sequence[str]) -> Any:
+        """The rows of all ranks' tables whose keys, in columns of some names, this rank owns."""
         with self.channel.call("bring rows to owners") as call:
             call.agree()
-            words = call.together(lambda: self.words(table, self.names if names is None else names))
+            words = call.together(lambda: self.words(table, names))
             return exchanged_table(self.channel, call, table, words)[0]
 
     def rows_of_all(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -376,7 +384,7 @@ class _Work:
     def streamed(self, tables: Callable[[Workspace], Iterator[Any]], of: Any = None) -> Any:
         """As `given`, for tables that are made within the memory, with the columns of ``of``, or all."""
         schema = (self.share if of is None else of).schema
-        with Workspace(self._memory, progress=False) as space:
+        with self.space() as space:
             if self._out is None:
                 return self.done(lambda: joined_tables([schema.empty_table(), *tables(space)]))
             return write_parts(self.channel, self._out, schema, _lazily(lambda: row_groups(tables(space), space)))
