@@ -6,9 +6,9 @@
     torchrun --standalone --nproc-per-node 2 scripts/time_sharded.py --keys 5000000 --backend gloo
 
 Each rank builds a table of so many keys, and finds as many: all of them present, half of them, and a batch half of
-which is one key. A time is the median over ``--rounds`` of the slowest rank's. Beside it stands that of a `HashMap` of the
-rank's own keys, of which all ranks are timed at once. Every answer is compared. The exchange is that of as many keys,
-by ``all_to_all_single``. Rank 0 prints G keys a second of one rank, sharded and alone, and the share.
+which is one key. A time is the median over ``--rounds`` of the slowest rank's. Beside it stands that of a `HashMap` of
+the rank's own keys, of which all ranks are timed at once. Every answer is compared. The exchange is that of as many
+keys, by ``all_to_all_single``. Rank 0 prints G keys a second of one rank, sharded and alone, and the share.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=50_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--backend", choices=("nccl", "gloo"))
-    parser.add_argument("--piece-bytes", type=int, default=1 << 26)
+    parser.add_argument("--piece-bytes", type=int)
     parser.add_argument("--threads", type=int, help="of each rank on a CPU")
     asked = parser.parse_args()
     if asked.threads:

@@ -161,6 +161,24 @@ def test_bytes(form: str) -> None:
         rows_of(column, True)
 
 
+@pytest.mark.parametrize(
+    ("given", "text", "mend"),
+    [
+        (bytearray(b"a"), False, r"got bytearray: give bytes\(x\) of each$"),
+        ([b"a", bytearray(b"a")], False, r"\(bytearray\): give bytes\(x\) of each$"),
+        (memoryview(b"a"), False, r"got memoryview: give bytes\(x\) of each$"),
+        ([bytearray(b"a")], True, r"decode them, as bytes\(x\)\.decode\(\) does$"),
+        ([5], True, "convert them to strings, or make a table of that type"),
+        (np.arange(2), False, "convert them to bytes, or make a table of that type"),
+        ([b"a"], True, "decode them, or make"),
+        (["a"], False, "encode them, or make"),
+    ],
+)
+def test_the_mend_fits_what_came(given: Any, text: bool, mend: str) -> None:
+    with pytest.raises(DtypeError, match=mend):
+        rows_of(given, text)
+
+
 @pytest.mark.parametrize("wrong", [[1], ["a", b"b"], ["a", 2.5], np.arange(3), 7, [["a"]]], ids=str)
 def test_what_is_no_string_is_refused(wrong: Any) -> None:
     with pytest.raises(DtypeError, match="must be strings, as the table was made, got"):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import datetime
 import gc
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -128,9 +130,26 @@ def test_ragged_list_is_a_shape_error() -> None:
         view([[1, 2], [3]], "u4")
 
 
-def test_python_objects_are_refused() -> None:
-    with pytest.raises(DtypeError, match="object"):
-        view(np.array([1, "a"], dtype=object))
+def test_python_objects_are_seen_as_those_of_a_list() -> None:
+    for items in (
+        [1, 2],
+        [1.5, 2],
+        [b"a", b"bc"],
+        ["a", "bc"],
+        [datetime.date(2026, 1, 2)] * 2,
+        [uuid.UUID(int=7)] * 2,
+    ):
+        array = np.empty(2, object)
+        array[:] = items
+        seen = view(array)
+        assert seen.dtype == view(items).dtype and seen.host is not None
+        assert seen.host.tobytes() == view(items).host.tobytes()  # type: ignore[union-attr]
+    assert view(np.array([[1, 2]], object)).shape == (1, 2)
+    for wrong, words in (([1, "a"], "one kind, got int, str"), ([1, None], "Python objects"), ([], "has no type")):
+        with pytest.raises(DtypeError, match=words):
+            view(np.array(wrong, dtype=object))
+    with pytest.raises(DtypeError, match="fixed-width type"):
+        view(np.zeros(2, [("a", "O")]))
 
 
 class FakeCuda:
@@ -469,8 +488,7 @@ def test_frames_and_arrow() -> None:
         assert seen.kind == "numpy" and seen.dtype == np.int64
         np.testing.assert_array_equal(seen.host, [1, 2, 3])
     assert view(pyarrow.chunked_array([[1], [2, 3]])).shape == (3,)
-    with pytest.raises(DtypeError):
-        view(pandas.Series(["a", "b"]).astype(object))
+    assert view(pandas.Series(["a", "bc"]).astype(object)).dtype == np.dtype("U2")
 
 
 def test_no_library_is_imported() -> None:

@@ -330,6 +330,7 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("unique", "a.csv", "--on", "aa"), "there is no column 'aa' (--on): did you mean 'a'?"),
     (("unique", "a.parquet", "--on", "a,q"), "there is no column 'q' (--on): the columns are 'a', 'b'"),
     (("unique", "twice.csv", "--on", "a"), "expected one column 'a' in --on, got 2"),
+    (("unique", "twice.csv"), "expected one column 'a' in the file, got 2"),
     (("count", "a.csv", "--on", "q"), "there is no column 'q' (--on)"),
     (("dedupe", "a.csv", "--on", "q"), "there is no column 'q' (--on)"),
     (("group", "a.csv", "--on", "q", "--agg", "n=size"), "there is no column 'q' (--on)"),
@@ -346,6 +347,7 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("join", "a.csv", "c.csv", "--on", "a"), "there is no column 'a' (in c.csv): the columns are 'c'"),
     (("join", "a.csv", "a.csv", "--on", "a", "--validate", "1:m"), "row"),
     (("join", "a.csv", "a.csv", "--on", "a", "--suffixes", "x"), "expected two suffixes"),
+    (("group", "a.csv", "--on", "a", "--agg", "n=b:sum,m=size"), "one answer in each --agg"),
     (("join", "a.csv", "c.csv", "--left-on", "a", "--right-on", "c"), "give --text"),
     (("join", "-", "-"), "LEFT and RIGHT are both standard input"),
     (("join", "a.csv", "c.csv", "--how", "cross"), "--how"),
@@ -438,7 +440,10 @@ def test_a_full_disk_behind_standard_output_is_one_line() -> None:
         run = [sys.executable, "-m", "warphash", "unique", "a.csv"]
         done = subprocess.run(run, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
     assert done.returncode == 2
-    assert done.stderr.startswith("error: ") and "No space left" in done.stderr and done.stderr.count("\n") == 1
+    assert (
+        done.stderr.startswith("error: there is no room for standard output (No space left")
+        and done.stderr.count("\n") == 1
+    )
 
 
 def test_ctrl_c_meanwhile(run: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

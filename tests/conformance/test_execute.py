@@ -288,7 +288,7 @@ def test_writes_without_values(table: HashMap, write: Operation) -> None:
 
 def test_values_and_keys_of_another_kind(table: HashMap) -> None:
     operations = np.full(3, ASSIGN, np.uint8)
-    for dtype in ("f4", "f8", "i4", "u8", "i2", "O", "U3", "S4", "c16", "M8[s]", bool):
+    for dtype in ("f4", "f8", "i4", "u8", "i2", "U3", "S4", "c16", "M8[s]", bool):
         wrong = np.ones(3, np.uint32).astype(dtype)
         if wrong.dtype.kind in "iuf":  # of numbers, such as do not fit
             wrong = np.full(3, {"f": 0.5, "i": -1, "u": 2**32}[wrong.dtype.kind], dtype)
@@ -296,7 +296,7 @@ def test_values_and_keys_of_another_kind(table: HashMap) -> None:
             with pytest.raises(DtypeError):
                 table.execute(operations, keys, values)
             unchanged(table)
-    for numbers in ([-1, 0, 0], [2**32, 0, 0], [1.5, 0, 0], ["a", "b", "c"], [None] * 3):
+    for numbers in ([-1, 0, 0], [2**32, 0, 0], [1.5, 0, 0], ["a", "b", "c"], [None] * 3, np.array([1.5, 0, 0], object)):
         for keys, values in ((KEYS[:3], numbers), (numbers, KEYS[:3])):
             with pytest.raises(DtypeError):
                 table.execute(operations, keys, values)

@@ -196,7 +196,7 @@ def test_arrays_that_do_not_fit(table: MultiMap) -> None:
         with pytest.raises(ShapeError, match="one length"):
             table.execute(np.full(n, INSERT, np.uint8), SMALL[:3], SMALL[:m])
         unchanged(table)
-    for dtype in ("f4", "i4", "u8", "i2", "O", "S4", bool):  # of numbers, such as do not fit
+    for dtype in ("f4", "i4", "u8", "i2", "S4", bool):  # of numbers, such as do not fit
         wrong = np.ones(3, np.uint32).astype(dtype)
         if wrong.dtype.kind in "iuf":
             wrong = np.full(3, {"f": 0.5, "i": -1, "u": 2**32}[wrong.dtype.kind], dtype)

@@ -41,7 +41,7 @@ def sums_of_several_tiles(engine: EmulatedEngine) -> None:
     ranks, segments = 3, 5_000
     counts = np.random.default_rng(1).integers(0, 100, (ranks, segments), np.uint32)
     starts, sizes, out = engine.from_host(counts), engine.allocate(4 * ranks), engine.allocate(8 * ranks)
-    table = OwnerSegments(ranks=ranks, segments=segments, starts=starts.ptr, sizes=sizes.ptr)
+    table = OwnerSegments(run_rows=1, ranks=ranks, segments=segments, starts=starts.ptr, sizes=sizes.ptr)
     engine.program(OWNERS).run_blocks("sum_owners", table, OwnerBatch(n=ranks, counts=out.ptr), ranks)
     sums, before = counts.sum(axis=1), np.cumsum(counts, axis=1) - counts
     assert (engine.to_host(starts.ptr, np.uint32, counts.size).reshape(counts.shape) == before).all()

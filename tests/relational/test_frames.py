@@ -75,6 +75,31 @@ def in_any_order(rows: list[tuple[Any, ...]]) -> list[str]:
 
 
 # ---- frames of all libraries
+@hows
+@pytest.mark.parametrize("kind", ["string_view", "binary_view", "list", "struct", "map", "array", "dictionary"])
+def test_tables_of_pyarrow_with_text_in_views(kind: str, how: Any) -> None:
+    """As the tables are that PyArrow makes of frames of Polars."""
+    view, plain = pyarrow.string_view(), pyarrow.string()
+    words = ["b", None, "of more than 12 bytes"]
+    types, items = {
+        "string_view": ((plain, view), words),
+        "binary_view": ((pyarrow.binary(), pyarrow.binary_view()), [b"b", None, b"of more than 12 bytes"]),
+        "list": ((pyarrow.list_(plain), pyarrow.list_(view)), [["b", None], None, ["of more than 12 bytes"]]),
+        "struct": ((pyarrow.struct({"x": plain}), pyarrow.struct({"x": view})), [{"x": "b"}, None, {"x": None}]),
+        "map": ((pyarrow.map_(plain, plain), pyarrow.map_(view, view)), [[("b", "c")], None, []]),
+        "array": ((pyarrow.list_(plain, 1), pyarrow.list_(view, 1)), [["b"], None, ["of more than 12 bytes"]]),
+        "dictionary": ((pyarrow.dictionary(pyarrow.int8(), t) for t in (plain, view)), words),
+    }[kind]
+    of_text, of_views = types
+    column = pyarrow.array(items, of_text).cast(of_views)
+    left = pyarrow.table({"k": [1, 2, 3, 3], "c": pyarrow.chunked_array([column, column[2:]])})
+    assert warphash.drop_duplicates(left, "k")["c"].to_pylist() == items
+    made = warphash.merge(left, pyarrow.table({"k": [2, 4]}), how, on="k")
+    assert made.schema.field("c").type == of_views
+    every = dict(zip([1, 2, 3], items, strict=True))
+    assert made["c"].to_pylist() == [every.get(k) for k in made["k"].to_pylist()]
+
+
 SALES: dict[str, list[Any]] = {"shop": [7, 3, 7, 9], "day": ["mo", "mo", "tu", "mo"], "price": [1.5, 4.0, 2.5, 8.0]}
 SHOPS: dict[str, list[Any]] = {"shop": [3, 7, 5], "price": [100, 200, 300], "town": ["Ulm", "Bonn", "Kiel"]}
 MERGED = {
@@ -295,6 +320,25 @@ def test_frames_that_cannot_be_merged() -> None:
             "1 and 2",
         ),
         (lambda: warphash.merge(sales, shops, on="shop", suffixes=("", "")), warphash.ParameterError, "two columns"),
+        (lambda: warphash.merge(sales, shops, "shop"), warphash.ParameterError, "got 'shop': names.*are given as on="),  # type: ignore[arg-type]
+        (
+            lambda: warphash.group_by(sales, "shop").agg({"price": "sum"}),
+            warphash.ParameterError,
+            "answers by their names",
+        ),
+        (
+            lambda: warphash.group_by([1]).agg([1]),
+            warphash.ParameterError,
+            r"as in agg\(total=\('price', 'sum'\)\), got",
+        ),
+        (
+            lambda: warphash.drop_duplicates(pandas.DataFrame()),
+            warphash.ParameterError,
+            "with columns for subset, got one",
+        ),
+        (lambda: warphash.merge(sales, shops, on="shop", suffixes=5), warphash.ParameterError, "suffixes=.*got 5"),  # type: ignore[arg-type]
+        (lambda: warphash.merge(sales, shops, on="shop", suffixes=("_x",)), warphash.ParameterError, "two texts"),  # type: ignore[arg-type]
+        (lambda: warphash.merge(sales, shops, on="shop", suffixes="xy"), warphash.ParameterError, "two texts"),  # type: ignore[arg-type]
         (lambda: warphash.merge(sales, shops, "cross", on="shop"), warphash.ParameterError, "how must be"),  # type: ignore[arg-type]
         (lambda: warphash.merge(sales, shops, on="day"), warphash.ParameterError, "'day'"),
         (
@@ -489,3 +533,28 @@ def test_keys_of_two_kinds_are_one_column_in_no_library() -> None:
     for sides in ((left, right), (left.to_arrow(), right.to_arrow())):
         with pytest.raises(warphash.DtypeError, match="of one type"):
             warphash.merge(*sides, "outer")
+
+
+@libraries
+def test_an_error_names_the_column(library: str) -> None:
+    ragged = {"a": [1, 2], "ragged": [[1], [2, 3]]}
+    if library == "mapping":
+        frame: Any = {**ragged, "ragged": pyarrow.array(ragged["ragged"])}
+    else:
+        frame = frame_in(library, ragged)
+    for call in (warphash.drop_duplicates, warphash.unique, warphash.nunique, lambda rows: warphash.merge(rows, rows)):
+        if library != "mapping" or call not in (warphash.unique, warphash.nunique):
+            with pytest.raises((warphash.DtypeError, warphash.ShapeError), match="column 'ragged': expected"):
+                call(frame)
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "right", "outer"])
+def test_sparse_columns_are_those_of_pandas(how: Any) -> None:
+    sparse = pandas.arrays.SparseArray
+    left = pandas.DataFrame({"k": [1, 2, 3, 3], "n": sparse([0, 0, 5, 6]), "x": sparse([0.0, 1.5, None, 0.0])})
+    left["f"] = sparse([True, False, False, True], fill_value=False)
+    right = pandas.DataFrame({"k": [3, 1, 9], "m": sparse([0, 7, 8]), "key": sparse([0, 5, 5])})
+    for options in ({"on": "k"}, {"left_on": "n", "right_on": "key"}):
+        made, wanted = (merge(left, right, how=how, **options) for merge in (warphash.merge, pandas.merge))
+        assert made.dtypes.to_dict() == wanted.dtypes.to_dict()
+        assert in_any_order(rows_of(made)) == in_any_order(rows_of(wanted))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import decimal
+import fractions
 import importlib
 import importlib.util
 import math
+import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -221,6 +224,131 @@ def test_times_keep_their_zone() -> None:
     made = warphash.group_by([1, 1]).agg(first=(times, "first"), least=(times, "min"))
     assert made["first"].dtype == made["least"].dtype == times.dtype
     assert (made["first"][0], made["least"][0]) == (times[0], times[1])
+
+
+DECIMALS = {
+    "decimal128(9, 2)": 9,
+    "decimal128(18, 0)": 18,
+    "decimal128(19, 3)": 19,
+    "decimal128(38, 2)": 36,
+    "decimal128(20, -3)": 20,
+    "decimal256(70, 4)": 68,
+}
+"""Types, and digits of the numbers in columns whose sums have no more than the type of a sum has."""
+
+
+@pytest.mark.parametrize("name", DECIMALS)
+@few
+@given(st.data())
+def test_decimal_numbers(name: str, data: st.DataObject) -> None:
+    """Sums, extremes and their places are exact, and means are rounded once."""
+    pyarrow = pytest.importorskip("pyarrow")
+    precision, scale = map(int, re.findall(r"-?\d+", name.partition("(")[2]))
+    make = getattr(pyarrow, name.partition("(")[0])
+    most = 10 ** DECIMALS[name] - 1
+    digits = st.one_of(
+        st.none(), st.sampled_from([0, 1, -1, most, -most, 2**32, -(2**32), 2**31]), st.integers(-most, most)
+    )
+    drawn = data.draw(
+        st.lists(
+            st.tuples(st.integers(0, 4), digits.map(lambda n: n if n is None or abs(n) <= most else 1)), max_size=60
+        )
+    )
+    with decimal.localcontext(prec=100):
+        items = [None if whole is None else decimal.Decimal(whole).scaleb(-scale) for _, whole in drawn]
+        table = pyarrow.table(
+            {"k": pyarrow.array([k for k, _ in drawn], "int64"), "v": pyarrow.array(items, make(precision, scale))}
+        )
+        names = ("sum", "mean", "min", "max", "argmin", "argmax", "count", "first")
+        made = warphash.group_by(table, "k").agg(**{name: ("v", name) for name in names})
+        assert made.schema.field("sum").type == make({"decimal128": 38, "decimal256": 76}[make.__name__], scale)
+        assert made.schema.field("min").type == make(precision, scale)
+        groups: dict[int, list[int]] = {}
+        for row, (k, _) in enumerate(drawn):
+            groups.setdefault(k, []).append(row)
+        for k, got in zip(groups, made.to_pylist(), strict=True):
+            rows = [row for row in groups[k] if items[row] is not None]
+            values = [items[row] for row in rows]
+            total = sum(values, decimal.Decimal(0))
+            assert got["sum"] == total and got["count"] == len(rows)
+            if not rows:
+                assert [got[name] for name in ("mean", "min", "max", "argmin", "argmax")] == [None] * 5
+                continue
+            assert got["mean"] == float(fractions.Fraction(total) / len(rows))
+            assert (got["min"], got["max"], got["first"]) == (min(values), max(values), values[0])
+            assert got["argmin"] == rows[values.index(min(values))] and got["argmax"] == rows[values.index(max(values))]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("kind", ["decimal128", "decimal256"])
+def test_a_decimal_sum_of_too_many_digits_is_refused(sign: int, kind: str) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    digits = {"decimal128": 38, "decimal256": 76}[kind]
+    type_ = getattr(pyarrow, kind)(digits, 0)
+    with decimal.localcontext(prec=100):
+        most = decimal.Decimal(sign * (10**digits - 1))
+        for items, fits in (([most - sign, sign], True), ([most, sign], False), ([most] * 9, False)):
+            values = pyarrow.array([decimal.Decimal(item) for item in items], type_)
+            groups = warphash.group_by(np.zeros(len(items), "i8"))
+            if fits:
+                assert groups.sum(values).tolist() == [most]
+            else:
+                with pytest.raises(DtypeError, match=f"more than the {digits} digits of {kind}: cast the column to"):
+                    groups.sum(values)
+            assert groups.mean(values).tolist() == [float(fractions.Fraction(sum(map(int, items)), len(items)))]
+
+
+def test_decimal_numbers_of_each_library() -> None:
+    items = [decimal.Decimal("1.50"), decimal.Decimal("2.25"), None, decimal.Decimal("-4.25")]
+    keys = [7, 3, 7, 3]
+    wanted = {
+        "sum": [decimal.Decimal("1.50"), decimal.Decimal("-2.00")],
+        "min": [items[0], items[3]],
+        "mean": [1.5, -1.0],
+    }
+    frames: dict[str, Callable[[Any], Any]] = {
+        "pandas": lambda pandas: pandas.DataFrame({"k": keys, "v": items}),
+        "polars": lambda polars: polars.DataFrame({"k": keys, "v": items}),
+        "pyarrow": lambda pyarrow: pyarrow.table({"k": keys, "v": items}),
+    }
+    for library, make in frames.items():
+        frame = make(pytest.importorskip(library))
+        made = warphash.group_by(frame, "k").agg(**{name: ("v", name) for name in wanted})
+        assert type(made) is type(frame)
+        for name, answer in wanted.items():
+            assert [item.as_py() if library == "pyarrow" else item for item in made[name]] == answer
+    for name, answer in wanted.items():
+        given = warphash.group_by(np.array(keys)).agg(a=(items, name))["a"]
+        assert isinstance(given, np.ndarray) and given.tolist() == answer
+
+
+@pytest.mark.parametrize("operation", ["prod", "var", "std", "median", "any", "all"])
+def test_operations_that_decimal_numbers_have_not(operation: str) -> None:
+    items = [decimal.Decimal("1.50"), decimal.Decimal("2.25")]
+    with pytest.raises(DtypeError, match=f"for '{operation}', got decimal numbers: cast the column to float64"):
+        warphash.group_by([1, 1]).agg(a=(items, operation))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_values_that_are_not_read_are_counted_and_taken(library: str) -> None:
+    """Lists and structs, which no table keeps."""
+    module = pytest.importorskip(library)
+    items: list[Any] = [[1], None, [2, 3], None, []]
+    column = {"pandas": "Series", "polars": "Series", "pyarrow": "array"}[library]
+    frame = {"k": np.array([7, 3, 7, 3, 9]), "v": getattr(module, column)(items)}
+    made = warphash.group_by(frame, "k").agg(a=("v", "first"), b=("v", "last"), n=("v", "count"), m="size")
+    assert made["k"].tolist() == [7, 3, 9] and made["n"].tolist() == [2, 0, 1] and made["m"].tolist() == [2, 2, 1]
+    found = {name: [None if item is None else list(item) for item in lists_in(made[name])] for name in "ab"}
+    assert found == {"a": [[1], None, []], "b": [[2, 3], None, []]}
+    for operation in ("nunique", "sum", "min"):
+        with pytest.raises((DtypeError, ShapeError), match="expected"):
+            warphash.group_by(frame, "k").agg(a=("v", operation))
+
+
+def lists_in(column: Any) -> list[Any]:
+    to_list = next(name for name in ("to_pylist", "to_list", "tolist") if hasattr(column, name))
+    made: list[Any] = getattr(column, to_list)()
+    return made
 
 
 def test_an_answer_is_of_the_library_of_the_keys() -> None:

@@ -342,6 +342,34 @@ def test_many_rows_of_integers(types: tuple[str, str], repeated: int, how: Any, 
         assert found.tolist() == [places.get(row, -1) for row in rows]
 
 
+@hows
+@pytest.mark.parametrize("span", [8, 20], ids=["words differ", "words are shared"])
+def test_rows_of_integers_that_share_a_word(span: int, how: Any, rng: np.random.Generator) -> None:
+    """Whichever rows have one word, on both sides or on one, rows are compared."""
+
+    def words(arrays: Any, factors: Any) -> Any:
+        return (arrays[0].astype("int64") % 8).astype("uint64")
+
+    right = (np.arange(span), np.arange(span) % 3)
+    left = (rng.integers(0, 2 * span, 500), rng.integers(0, 3, 500))
+    with mock.patch.object(known, "_as_words", words):
+        made = warphash.join(left, right, how)
+        numbers = warphash.Index(right).get_indexer(left).tolist()
+    rows, others = [list(zip(*(column.tolist() for column in side), strict=True)) for side in (left, right)]
+    assert_joined(made, joined(rows, others, how, "unequal"))
+    assert numbers == [others.index(row) if row in others else -1 for row in rows]
+    assert -1 in numbers and len(set(numbers)) > span // 2
+
+
+def test_words_of_rows_differ() -> None:
+    """Also of rows whose items differ in high bits alone, and of rows of the same items in another order."""
+    factors = known.random_words(2, 5) | np.uint64(1)
+    items = np.arange(300)
+    for step in (1, 1 << 20, 1 << 40, 1 << 54):
+        sides = [each.reshape(-1) * step for each in np.meshgrid(items, items)]
+        assert len(np.unique(known._as_words(sides, factors))) == 300 * 300
+
+
 def test_rows_of_integers_with_nulls_on_one_side() -> None:
     pandas = pytest.importorskip("pandas")
     right = tuple(np.arange(5_000) // part % 97 for part in (97, 1))

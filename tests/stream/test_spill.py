@@ -201,7 +201,7 @@ def test_a_folder_of_somebody_else_is_refused(temporary: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(warphash.PathError, match="give folder= on another disk"):
+    with pytest.raises(warphash.PathError, match="no/folder is not there: make it, or give another folder="):
         stream.unique(TABLE, ["k", "s"], memory=MEMORY, folder=tmp_path / "no" / "folder").read_all()
 
 

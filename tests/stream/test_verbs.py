@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import decimal
+import io
 import operator
 import random
 from pathlib import Path
@@ -246,7 +248,7 @@ OTHERS = ("median", "var", "std", "nunique", "argmin", "argmax")
 
 @budgets
 @pytest.mark.parametrize("operation", [*FOLDED, *OTHERS])
-@pytest.mark.parametrize("column", ["whole", "real", "flag"])
+@pytest.mark.parametrize("column", ["whole", "real", "flag", "nothing"])
 def test_group_by(operation: str, budget: str, column: str) -> None:
     """Numbers are such that their sums are exact, so the order of sums is of no matter."""
     table = drawn("int64", 1500)
@@ -254,7 +256,7 @@ def test_group_by(operation: str, budget: str, column: str) -> None:
     real = [None if number is None else number / 4 for number in numbers]
     flags = [None if number is None else number > 0 for number in numbers]
     table = table.append_column("whole", pa.array(numbers, pa.int16())).append_column("real", pa.array(real))
-    table = table.append_column("flag", pa.array(flags))
+    table = table.append_column("flag", pa.array(flags)).append_column("nothing", pa.nulls(1500))
     asked = "size" if operation == "size" else (column, operation)
     made = stream.group_by(table.to_reader(90), ["k", "s"], {"a": asked}, memory=BUDGETS[budget]).read_all()
     wanted = warphash.group_by(table, ["k", "s"]).agg(a=asked)
@@ -269,6 +271,31 @@ def test_group_by(operation: str, budget: str, column: str) -> None:
     for row in rows:
         answer, expected = row[2], ANSWERS[operation](groups[row[:2]], places[row[:2]])
         assert answer == (pytest.approx(expected) if isinstance(expected, float) else expected)
+
+
+@budgets
+@pytest.mark.parametrize("operation", ["sum", "mean", "min", "max", "first", "last", "count", "nunique", "argmax"])
+@pytest.mark.parametrize("type_", [pa.decimal128(9, 2), pa.decimal128(30, 2), pa.decimal256(60, 2)], ids=str)
+def test_group_by_of_decimal_numbers(operation: str, budget: str, type_: Any) -> None:
+    top = 10 ** (type_.precision - 4)
+    values = [None if k % 7 == 0 else decimal.Decimal(k * top // 900 - top // 2) for k in range(900)]
+    table = pa.table({"k": [k % 130 for k in range(900)], "v": pa.array(values, type_)})
+    made = stream.group_by(table.to_reader(90), "k", {"a": ("v", operation)}, memory=BUDGETS[budget]).read_all()
+    wanted = warphash.group_by(table, "k").agg(a=("v", operation))
+    assert made.schema.equals(wanted.schema)
+    assert rows_of(made) == [
+        (k, pytest.approx(answer) if isinstance(answer, float) else answer) for k, answer in rows_of(wanted)
+    ]
+
+
+@budgets
+@pytest.mark.parametrize("operation", ["first", "last", "count"])
+def test_group_by_of_lists_and_structs(operation: str, budget: str) -> None:
+    items = [None if k % 7 == 0 else [str(k)] * (k % 3) for k in range(900)]
+    table = pa.table({"k": [k % 130 for k in range(900)], "v": items, "s": [{"x": item} for item in items]})
+    for name in "vs":
+        made = stream.group_by(table.to_reader(90), "k", {"a": (name, operation)}, memory=BUDGETS[budget]).read_all()
+        assert made.equals(warphash.group_by(table, "k").agg(a=(name, operation)))
 
 
 def _values(items: list[Any]) -> list[Any]:
@@ -426,15 +453,43 @@ def test_join_of_any_rows(left: list[Any], right: list[Any], memory: int, how: A
 
 REFUSALS = [
     (lambda: stream.unique(5), warphash.DtypeError, "expected paths of Parquet files"),
-    (lambda: stream.unique(iter([])), warphash.ParameterError, "at least one batch"),
-    (lambda: stream.unique(iter([5])), warphash.DtypeError, "batches or tables of PyArrow from the iterator, got int"),
+    (lambda: stream.unique(iter([])), warphash.ParameterError, "at least one path or batch, got an empty list_iter"),
+    (lambda: stream.unique(iter([5])), warphash.DtypeError, "batches, tables or frames from the iterator, got int"),
+    (lambda: stream.unique([]), warphash.ParameterError, "at least one path or batch, got an empty list"),
+    (lambda: stream.unique(["a.parquet", 5]), warphash.DtypeError, "got str: give a list of paths"),
+    (lambda: stream.unique(iter(["a.parquet"])), warphash.DtypeError, "got str: give a list of paths"),
+    (lambda: stream.unique([{"a": 1}]), warphash.DtypeError, r"got dict: give pyarrow\.Table\.from_pylist"),
+    (lambda: stream.unique(np.arange(3)), warphash.DtypeError, "got ndarray: give a mapping"),
+    (lambda: stream.unique(pa.array([1])), warphash.DtypeError, "got Int64Array: give a mapping"),
+    (lambda: stream.unique(pa.chunked_array([[1]])), warphash.DtypeError, "got ChunkedArray: give a mapping"),
+    (lambda: stream.unique(io.BytesIO()), warphash.DtypeError, "got BytesIO: give the path"),
+    (lambda: stream.unique({5: [1]}), warphash.ParameterError, "names of columns as texts, got 5"),
+    (lambda: stream.unique({"a": 5}), warphash.DtypeError, "mapping has no table.*not iterable"),
+    (lambda: stream.unique({"a": [2**70]}), warphash.DtypeError, "mapping has no table.*too large"),
+    (lambda: stream.unique({"a": np.zeros(2, complex)}), warphash.DtypeError, "mapping has no table.*Unsupported"),
     (lambda: stream.unique(["no.parquet"]), warphash.PathError, "no.parquet is not there"),
+    (lambda: stream.unique("no/*.parquet"), warphash.PathError, r"no file matches no/\*\.parquet: see the folder"),
+    (lambda: stream.unique("s3://a/b.parquet"), warphash.PathError, r"give pyarrow\.dataset\.dataset\('s3://a/b"),
     (lambda: stream.unique("."), warphash.PathError, r"is a folder: give pyarrow\.dataset"),
     (lambda: stream.unique(pa.table({"a": [1]}), "b"), warphash.ParameterError, "no column 'b'"),
     (lambda: stream.unique(pa.table({"a": [1]}), memory="2 apples"), warphash.ParameterError, "got '2 apples'"),
     (lambda: stream.unique(pa.table({"a": [1]}), memory=0), warphash.ParameterError, "got 0"),
     (lambda: stream.unique(pa.table({"a": [1]}), memory=True), warphash.ParameterError, "got True"),
     (lambda: stream.count(pa.table({"a": [1]}), name="a"), warphash.ParameterError, "both be named 'a'"),
+    (lambda: stream.count(pa.table({"a": [1]}), name=3), warphash.ParameterError, "name= to be a text.*got 3"),  # type: ignore[arg-type]
+    (lambda: grouped("sum"), warphash.ParameterError, r'agg to be as \{"total": \("price", "sum"\)\}, got \'sum\''),
+    (
+        lambda: grouped({"b": "sum"}),
+        warphash.ParameterError,
+        r"expected \(name of a column, operation\).* for b, got 'sum",
+    ),
+    (lambda: grouped({3: ("b", "sum")}), warphash.ParameterError, "names of answers as texts.*got 3"),
+    (lambda: grouped({"c": ([1], "sum")}), warphash.ParameterError, r"for c, got \(\[1\], 'sum'\)"),
+    (lambda: stream.unique(pa.table({"a": [1]}), progress="x"), warphash.ParameterError, "progress=.*close, got 'x'"),  # type: ignore[arg-type]
+    (lambda: stream.unique(pa.table({"a": [1]}), out=5), warphash.ParameterError, r"path \.parquet, got 5"),  # type: ignore[arg-type]
+    (lambda: stream.unique(pa.table({"a": [1]}), folder="no"), warphash.PathError, "folder no is not there: make it"),
+    (lambda: stream.unique(pa.table({"a": [1]}), folder=__file__), warphash.PathError, "is no folder: make it"),
+    (lambda: stream.unique(pa.table({"a": [1]}), folder=5), warphash.ParameterError, "path of a folder.*got 5"),  # type: ignore[arg-type]
     (lambda: stream.dedupe(pa.table({"a": [1]}), keep="none"), warphash.ParameterError, "keep must be"),  # type: ignore[arg-type]
     (lambda: stream.dedupe(pa.table({"a": [[1]]})), warphash.DtypeError, "lists of any length"),
     (lambda: stream.group_by(pa.table({"a": [1], "b": ["x"]}), "a", {"c": ("b", "sum")}), warphash.DtypeError, "sum"),
@@ -447,6 +502,10 @@ REFUSALS = [
 ]
 
 
+def grouped(agg: Any) -> Any:
+    return stream.group_by(pa.table({"a": [1], "b": [2]}), "a", agg)
+
+
 def join_of_one(rows: Any) -> Any:
     return stream.join(rows, rows, "a")
 
@@ -456,6 +515,50 @@ def test_refusals_come_at_once(refusal: tuple[Any, type[Exception], str]) -> Non
     call, kind, words = refusal
     with pytest.raises(kind, match=words):
         call()
+
+
+def test_columns_and_plans_of_frames_are_refused() -> None:
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    for column in (pandas.Series([1]), pandas.Index([1]), polars.Series([1])):
+        with pytest.raises(warphash.DtypeError, match=r"got (Series|Index): give \.to_frame\(\) of it"):
+            stream.unique(column)
+    with pytest.raises(warphash.DtypeError, match=r"got LazyFrame: give \.collect\(\) of it, or the path"):
+        stream.unique(polars.LazyFrame({"a": [1]}))
+
+
+def test_columns_of_pandas_that_pyarrow_has_not_are_refused() -> None:
+    pandas = pytest.importorskip("pandas")
+    for column in ([2**70], [1j], pandas.arrays.SparseArray([0, 1]), [object()]):
+        with pytest.raises(warphash.DtypeError, match=r"DataFrame has no table of PyArrow: .*: convert its columns"):
+            stream.unique(pandas.DataFrame({"a": column}))
+
+
+def test_columns_of_a_frame_may_be_named_as_the_means_of_sources() -> None:
+    pandas = pytest.importorskip("pandas")
+    for names in (["schema", "rows", "tables"], ["schema", "scanner"], ["collect", "to_frame"]):
+        frame = pandas.DataFrame([range(len(names))] * 2, columns=names)
+        assert stream.unique(frame).read_all().column_names == names
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("kind", ["text", "categories", "lists", "structs", "arrays"])
+def test_columns_of_polars_with_text_in_views(kind: str, budget: str) -> None:
+    polars = pytest.importorskip("polars")
+    words = [f"a word of more than twelve bytes {k}" for k in range(300)]
+    column = {
+        "text": polars.Series(words),
+        "categories": polars.Series(words, dtype=polars.Categorical),
+        "lists": polars.Series([words[k : k + k % 3] for k in range(300)]),
+        "structs": polars.Series([{"x": word} for word in words]),
+        "arrays": polars.Series([[word] for word in words], dtype=polars.Array(polars.String, 1)),
+    }[kind]
+    frame = polars.DataFrame({"k": range(300), "c": column})
+    if kind in ("text", "categories"):
+        assert stream.unique(frame, "c", memory=BUDGETS[budget]).read_all()["c"].to_pylist() == words
+    rows, items = polars.concat([frame, frame]), column.to_list()
+    assert stream.dedupe(rows, "k", memory=BUDGETS[budget]).read_all()["c"].to_pylist() == items
+    made = stream.join(pa.table({"k": range(300)}), rows, "k", memory=BUDGETS[budget]).read_all()
+    assert made["c"].to_pylist() == [item for item in items for _ in range(2)]
 
 
 @pytest.mark.parametrize(
@@ -478,7 +581,7 @@ def test_batches_with_other_columns_are_refused() -> None:
     [
         (pa.table({"a": ["x"]}), "expected a: int64 in each batch, got a: string.*parse"),
         (pa.table({"a": [1.5]}), "expected a: int64 in each batch, got a: double.*truncated"),
-        (5, "expected batches or tables of PyArrow from the iterator, got int"),
+        (5, "expected batches, tables or frames from the iterator, got int"),
     ],
 )
 def test_batches_that_do_not_go_with_the_first_are_refused(second: Any, words: str) -> None:
@@ -508,6 +611,39 @@ def test_files_with_other_columns_are_refused(tmp_path: Path) -> None:
         stream.unique(paths)
 
 
+def test_a_pattern_is_all_files_that_match_it(tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    for name, row in {"b.parquet": 2, "a.parquet": 1, "more/c.parquet": 3, "[x].parquet": 4}.items():
+        pq.write_table(pa.table({"k": [row]}), tmp_path / name)
+    (tmp_path / "folder.parquet").mkdir()
+    wanted = {
+        "?.parquet": [1, 2],
+        "*.parquet": [4, 1, 2],
+        "**/*.parquet": [4, 1, 2, 3],
+        "[ab].parquet": [1, 2],
+        "[x].parquet": [4],  # a file of this name
+    }
+    for pattern, rows in wanted.items():
+        assert stream.unique(tmp_path / pattern).read_all()["k"].to_pylist() == rows
+        assert stream.unique(str(tmp_path / pattern)).read_all()["k"].to_pylist() == rows
+    made = stream.unique([tmp_path / "more" / "*", tmp_path / "a.parquet"])
+    assert made.read_all()["k"].to_pylist() == [3, 1]
+
+
+def test_an_iterator_of_frames() -> None:
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    chunks = pandas.read_csv(io.StringIO("k,v\n7,1\n3,2\n7,3\n"), chunksize=2)
+    assert rows_of(stream.dedupe(chunks, "k")) == [(7, 1), (3, 2)]
+    frames = [polars.DataFrame({"k": ["b"]}), polars.DataFrame({"k": ["a", "b"]})]
+    assert rows_of(stream.unique(frames)) == [("b",), ("a",)]
+
+
+def test_a_key_that_is_named_twice_is_there_once() -> None:
+    table = pa.table({"k": [7, 3, 7]})
+    assert stream.unique(table, ["k", "k"]).read_all().column_names == ["k"]
+    assert stream.count(table, ["k", "k"]).read_all().column_names == ["k", "count"]
+
+
 def test_files_of_two_types_go_together(tmp_path: Path) -> None:
     paths = [SOURCES["path"](pa.table({"a": pa.array([1], type_)}), tmp_path) for type_ in (pa.int32(), pa.float64())]
     assert rows_of(stream.unique(paths)) == [(1.0,)]
@@ -528,3 +664,20 @@ def test_dictionaries_of_more_words_than_an_index_has_numbers(index: str, budget
     for made in (stream.unique(batches(), "k", memory=budget), stream.join(batches(), batches(), "k", memory=budget)):
         table = made.read_all()
         assert table.schema.field("k").type == kind and table["k"].to_pylist() == every
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "outer", "right"])
+@pytest.mark.parametrize("repeats", [False, True])
+def test_the_other_side_stays_in_memory_if_no_key_repeats(how: Any, repeats: bool, spills: list[str]) -> None:
+    """Keys that repeat take more memory to look up. That they do is seen when they are all read."""
+    n = 4_000
+    numbers = np.arange(n)
+    numbers[-1] = 0 if repeats else n
+    other = pa.table({"a": numbers % 50, "b": numbers // 50, "w": np.arange(n) + 0.5})
+    asked = np.random.default_rng(3).integers(0, 2 * n, 1_200)
+    lead = pa.table({"a": asked % 50, "b": asked // 50, "v": np.arange(1_200)})
+    sides = (other, lead) if how == "right" else (lead, other)
+    made = rows_of(stream.join(*sides, ["a", "b"], how, memory=900_000))
+    wanted = plain.joined(*map(rows_of, sides), lambda row: row[:2], lambda row: row[2:], how, "unequal")
+    assert made == wanted
+    assert bool(spills) == repeats

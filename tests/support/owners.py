@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from support.refusals import refusing
 from warphash.runtime.engine import Engine
-from warphash.storage.owners.owner_order import SHARDS, OwnerOrder, shards_of
+from warphash.storage.owners.owner_order import SHARDS, OwnerOrder, run_starts, shards_of
 
 __all__ = ["Held", "Rows", "check_order", "random_rows", "room", "shard_of", "shards"]
 
@@ -60,22 +60,26 @@ def shards(engine: Engine, keys: Rows, skew: int = 0) -> npt.NDArray[np.uint16]:
     return out.read().reshape(-1).view(np.uint16)
 
 
-def check_order(engine: Engine, keys: Rows, ranks: int, columns: list[Rows], skew: int = 0) -> None:
+def check_order(engine: Engine, keys: Rows, ranks: int, columns: list[Rows], skew: int = 0, run_rows: int = 1) -> None:
     """Bring keys and columns into the order of owners, and back, and compare with a stable sort."""
     n = len(keys)
     given = [Held(engine, column, skew) for column in (keys, *columns)]
-    moved = [room(engine, n, column.shape[1], skew) for column in (keys, *columns)]
+    moved = [room(engine, n + ranks * run_rows, column.shape[1], skew) for column in (keys, *columns)]
     restored = [room(engine, n, column.shape[1], skew) for column in (keys, *columns)]
     counts = room(engine, ranks, 8)
-    order = OwnerOrder(engine, given[0].ptr, keys.shape[1], n, ranks, counts.ptr, None)
+    order = OwnerOrder(engine, given[0].ptr, keys.shape[1], n, ranks, counts.ptr, None, run_rows=run_rows)
     owners = shards(engine, keys).astype(np.int64) * ranks // SHARDS
-    assert counts.read().reshape(-1).view(np.int64).tolist() == np.bincount(owners, minlength=ranks).tolist()
+    sizes = np.bincount(owners, minlength=ranks)
+    assert counts.read().reshape(-1).view(np.int64).tolist() == sizes.tolist()
+    begins = np.array(run_starts(sizes.tolist(), run_rows)[:-1], np.int64)
+    assert not (begins % run_rows).any()
     widths = [column.shape[1] for column in (keys, *columns)]
     with refusing(engine, 1, once=False) as refusals:
         order.move([(a.ptr, b.ptr, width) for a, b, width in zip(given, moved, widths, strict=True)], None)
         order.restore([(a.ptr, b.ptr, width) for a, b, width in zip(moved, restored, widths, strict=True)], None)
     assert not refusals.asked
     sorted_by_owner = np.argsort(owners, kind="stable")
+    places = np.arange(n) + np.repeat(begins - (sizes.cumsum() - sizes), sizes)
     for column, there, back in zip((keys, *columns), moved, restored, strict=True):
-        assert (there.read() == column[sorted_by_owner]).all()
+        assert (there.read()[places] == column[sorted_by_owner]).all()
         assert (back.read() == column).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from typing import Any
@@ -122,10 +123,35 @@ def test_key_types_that_no_table_takes(dtype: Any) -> None:
         HashSet(dtype, device="cpu")
 
 
+@pytest.mark.parametrize("keys", [[1, 2, 3], {1, 2}])
+def test_keys_in_place_of_their_type_are_refused_with_the_call_that_takes_them(keys: Any) -> None:
+    with pytest.raises(DtypeError, match=r"is no key type: .*; a table of given keys is made by from_arrays"):
+        HashSet(keys, device="cpu")
+
+
 @pytest.mark.parametrize("dtype", ["O", [("a", "O")], "nonsense", ",", "(", "|S99999999999"])
 def test_value_types_that_no_table_takes(dtype: Any) -> None:
     with pytest.raises((DtypeError, TypeError)):
         HashMap("u4", dtype, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "record"),
+    [
+        (["int64", "int32"], [("f0", "int64"), ("f1", "int32")]),
+        (("int64", "str"), [("f0", "int64"), ("f1", "U16")]),
+        ({"a": "int64", "b": bytes}, [("a", "int64"), ("b", "S16")]),
+    ],
+)
+def test_several_value_types_are_refused_with_the_record_that_has_them(dtype: Any, record: Any) -> None:
+    for make in (HashMap, MultiMap):
+        with pytest.raises(
+            DtypeError, match=r"expected one value type, got .*for a record of several items, give"
+        ) as caught:
+            make("u4", dtype, device="cpu")
+        mend = str(caught.value).rpartition("give ")[2]
+        assert ast.literal_eval(mend) == record
+        assert make("u4", ast.literal_eval(mend), device="cpu").value_dtype == np.dtype(record)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import decimal
+import uuid
 from typing import Any
 
 import numpy as np
@@ -321,3 +323,62 @@ def test_spread_of_torch(dtype: str, row: tuple[int, ...]) -> None:
     whole = torch.zeros(5, dtype=torch.int64)
     cast.spread_offsets(view(whole), fits.numpy(), view(torch.tensor([0, 2, 5])))
     assert whole.tolist() == [0, 0, 2, 2, 5]
+
+
+OBJECTS: dict[str, list[Any]] = {
+    "UUID": [uuid.UUID(int=number) for number in range(3)],
+    "decimal": [decimal.Decimal("1.50"), decimal.Decimal("2"), decimal.Decimal("-3.25")],
+    "date": [datetime.date(2026, 1, day) for day in (1, 2, 3)],
+    "int": [1, 2, 2**62],
+    "bytes": [b"a", b"bc", b""],
+    "rows": [(1, 2), (3, 4), (5, 6)],
+}
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+@pytest.mark.parametrize("form", ["array", "Series", "Index"])
+def test_objects_in_an_array_are_keys_as_those_of_a_list(kind: str, form: str) -> None:
+    """Columns of frames were taken, and the same column alone was not."""
+    items = OBJECTS[kind]
+    array = np.empty(3, object)
+    array[:] = items
+    pandas = pytest.importorskip("pandas") if form != "array" else None
+    given = array if pandas is None else getattr(pandas, form)(array, dtype=object)
+    if form == "Index" and kind == "rows":
+        given = pandas.Index(array, dtype=object, tupleize_cols=False)  # type: ignore[union-attr]
+    table, wanted = (HashMap.from_arrays(keys, np.arange(3), device="cpu") for keys in (given, items))
+    if kind != "bytes" or form == "array":  # a Series of bytes is of any length
+        assert table.key_dtype == wanted.key_dtype
+    assert np.asarray(table.contains(given)).all() and np.asarray(table.find(items)[0]).tolist() == [0, 1, 2]
+    assert np.asarray(wanted.find(given)[0]).tolist() == [0, 1, 2]
+    assert not np.asarray(wanted.insert(given, [7, 7, 7])).any()
+    if form == "Series":
+        assert table.contains(given[::-1]).index.tolist() == [2, 1, 0]
+    multi = MultiMap.from_arrays(given, np.arange(3), device="cpu")
+    assert np.asarray(multi.count(given)).tolist() == [1, 1, 1]
+
+
+def test_nulls_among_objects_follow_the_rule() -> None:
+    pandas = pytest.importorskip("pandas")
+    keys = [uuid.UUID(int=7), None, uuid.UUID(int=8)]
+    for given in (np.array(keys, object), pandas.Series(keys, dtype=object)):
+        with pytest.raises(DtypeError):
+            HashSet.from_arrays(given, device="cpu")
+        assert len(HashSet.from_arrays(given, nulls="drop", device="cpu")) == 2
+        table = HashSet.from_arrays(given, nulls="key", device="cpu")
+        assert len(table) == 3 and None in table and np.asarray(table.contains(given)).all()
+
+
+def test_decimals_of_another_scale_in_objects() -> None:
+    table = HashMap.from_arrays(OBJECTS["decimal"], np.arange(3), device="cpu")
+    asked = [decimal.Decimal("1.5"), decimal.Decimal("2.000"), decimal.Decimal("1.505")]
+    for given in (asked, np.array(asked, object)):
+        assert table.contains(given).tolist() == [True, True, False]
+
+
+def test_objects_are_values_too() -> None:
+    table = HashMap("int64", "float32", device="cpu")
+    table.insert([1, 2], np.array([1.5, 2], object))
+    assert table.find([1, 2])[0].tolist() == [1.5, 2.0]
+    with pytest.raises(DtypeError, match=r"got 0\.1 .*leave it out"):
+        HashMap("int64", "int32", device="cpu").insert([1], np.array([0.1], object))

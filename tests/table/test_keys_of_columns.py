@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import datetime
 import decimal
 import pickle
+import re
 import uuid
 from collections.abc import Callable
 from functools import partial
@@ -467,6 +469,18 @@ def test_refused_keys(name: str) -> None:
 def test_refused_types(types: Any, options: Any, error: Any, match: str) -> None:
     with pytest.raises(error, match=match):
         HashSet(types, **options)
+
+
+@pytest.mark.parametrize("types", [["int32", "int64"], ["str", "int64", "bytes"], ["str"], [np.dtype("M8[s]"), "U3"]])
+@pytest.mark.parametrize("nulls", ["raise", "key"])
+def test_the_record_that_a_refusal_names_is_taken(types: Any, nulls: Any, tmp_path: Path) -> None:
+    file: dict[str, Any] = {"design": "stadium", "memory": tmp_path / "table", "device": "cpu"}
+    with pytest.raises(ParameterError, match=r"give keys as records of one type, such as .*or save") as caught:
+        HashSet(types, nulls=nulls, **file)
+    record = re.search(r"such as (\[.*\]), ", str(caught.value))
+    assert record and ("without nulls=" in str(caught.value)) == (nulls == "key")
+    with HashSet(ast.literal_eval(record[1]), **file) as table:
+        assert len(table.key_dtype) == len(types)
 
 
 def test_refused_verbs() -> None:

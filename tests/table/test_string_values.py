@@ -533,8 +533,12 @@ class TestRefusals:
             table.find([1], default=["a", "b"])
 
     def test_a_multi_map(self) -> None:
-        with pytest.raises(DtypeError, match="a value needs a length"):
-            MultiMap("int64", "str")
+        for kind in ("str", "bytes", str):
+            with pytest.raises(DtypeError, match=r"values of a MultiMap are of a fixed width, got .*as in U16"):
+                MultiMap("int64", kind)
+        pandas = pytest.importorskip("pandas")
+        with pytest.raises(DtypeError, match="fixed width, got strings of any length: give the length"):
+            MultiMap.from_arrays([1, 2], pandas.Series(["a", "b"]))
 
     def test_a_batch_that_does_not_fit(self) -> None:
         table = map_of(TEXTS, design="linear_probing", capacity=len(TEXTS), load_factor=1.0, on_full="raise")

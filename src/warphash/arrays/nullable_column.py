@@ -19,7 +19,7 @@ from .adapters.read_column import read_column, see_items
 from .arrow_values import Valid
 from .cast import Fits
 from .library import ArrayView, Library, dtype_of
-from .plain_array import is_missing, python_value
+from .plain_array import is_missing, listed_objects, python_value
 from .row_names import Names, RowNames, names_of
 from .row_type import Column
 from .string_column import StringColumn
@@ -186,6 +186,8 @@ class NullableColumn(StringColumn):
 
 def without_nulls(given: Any) -> tuple[Any, Valid]:
     """A column without its nulls, and which of its values are no nulls, bool[n]; None if all are."""
+    if isinstance(given, np.ndarray) and (objects := listed_objects(given)) is not None:
+        given = objects
     if isinstance(given, list | tuple) and not isinstance(given, ArrayView):
         valid = np.array([not is_missing(python_value(item)) for item in given], np.bool_)
         return (

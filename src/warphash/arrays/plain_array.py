@@ -13,13 +13,14 @@ import numpy.typing as npt
 
 from ..errors import DtypeError, ShapeError, WarphashError
 from .arrow import BOOL8, UUID, check_extension
-from .library import MAX_ROWS, refuse_rows
+from .library import MAX_ROWS, dtype_of, refuse_rows
 
 __all__ = [
     "WITHOUT_UNIT",
     "contiguous",
     "gives_array",
     "is_missing",
+    "listed_objects",
     "numpy_of",
     "plain_array",
     "python_value",
@@ -166,6 +167,12 @@ def numpy_of(array: Any) -> npt.NDArray[Any]:
         raise
     except Exception as error:  # of any type: each library has its own
         raise _failed(array, error) from None
+
+
+def listed_objects(given: Any) -> list[Any] | None:
+    """The items of an array or a column of Python objects, of one axis; None for others."""
+    is_objects = getattr(dtype_of(given), "kind", "") == "O" and hasattr(given, "tolist")
+    return given.tolist() if is_objects and len(getattr(given, "shape", ())) == 1 else None
 
 
 def is_missing(item: Any) -> bool:

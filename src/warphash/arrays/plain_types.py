@@ -6,12 +6,12 @@ cache with types as keys would answer with the type of another caller. Tables th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Part", "is_class_of_records", "pair_of_types", "parts", "plain"]
+__all__ = ["Part", "is_class_of_records", "pair_of_types", "parts", "plain", "record_of_types"]
 
 Dtype = np.dtype[Any]
 
@@ -106,6 +106,25 @@ def pair_of_types(named: Any) -> tuple[Any, Any] | None:
 
 def _first_pair(formats: Iterable[Any]) -> tuple[Any, Any] | None:
     return next((pair for each in formats if (pair := pair_of_types(each)) is not None), None)
+
+
+def record_of_types(named: Any) -> list[tuple[str, str]] | None:
+    """The fields of a record in place of a list or a mapping of types; None for what is neither.
+
+    Text without a width has 16 characters there.
+    """
+    if isinstance(named, Mapping):
+        names, types = [str(name) for name in named], list(named.values())
+    elif isinstance(named, list | tuple):
+        names, types = [f"f{number}" for number in range(len(named))], list(named)
+    else:
+        return None
+    try:
+        fields = [np.dtype(each) for each in types]
+    except (TypeError, ValueError, SyntaxError):
+        return None
+    shown = [str(dtype) if dtype.itemsize else f"{dtype.kind}16" for dtype in fields]
+    return list(zip(names, shown, strict=True)) or None
 
 
 def is_class_of_records(named: Any) -> bool:

@@ -20,8 +20,8 @@ from .decimals import decimal_scale, type_to_cast_to
 from .exact import exactly, fitting
 from .key_types import check_key_type
 from .library import ArrayView, Library
-from .plain_array import python_value
-from .plain_types import Part, pair_of_types, parts, plain
+from .plain_array import listed_objects, python_value
+from .plain_types import Part, pair_of_types, parts, plain, record_of_types
 from .row_names import Names, RowNames, is_row_of_frame, named_rows, names_of, names_of_one, with_names
 from .view import known_libraries, view, view_array
 
@@ -276,7 +276,10 @@ class Column:
         return made if not self.shape or (known := self.names.known) is None else name_items(made, known)
 
     def _cast(self, seen: ArrayView, given: Any, what: str) -> tuple[ArrayView, Fits]:
-        """A copy of an array in the type of the column, and which of its items fit."""
+        """A copy of an array in the type of the column, and which of its items fit. Objects fit as those of a list."""
+        if (objects := listed_objects(given)) is not None:
+            items, fits = fitting(objects, self.dtype)
+            return NUMPY.see(items)._replace(library=seen.library), fits
         made = cast(seen, self.dtype) if is_comparable(seen.dtype, self.dtype) else None
         if made is None:
             raise DtypeError(
@@ -351,7 +354,12 @@ def _full_type(dtype: npt.DTypeLike, what: str) -> np.dtype[Any]:
     try:
         full = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError) as error:  # NumPy parses some names as Python
-        raise DtypeError(f"{dtype!r} is no {what} type: {error}") from None
+        if (record := record_of_types(dtype)) is not None:
+            raise DtypeError(
+                f"expected one {what} type, got {dtype!r}: for a record of several items, give {record}"
+            ) from None
+        mend = "; a table of given keys is made by from_arrays" if isinstance(dtype, list | set | dict) else ""
+        raise DtypeError(f"{dtype!r} is no {what} type: {error}{mend}") from None
     if (pair := pair_of_types(dtype)) is not None:
         raise DtypeError(
             f"expected one {what} type, got the pair {pair!r}, which NumPy reads as {np.dtype(pair)}: name the parts "

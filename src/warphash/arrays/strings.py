@@ -237,7 +237,7 @@ def rows_of(value: Any, text: bool, name: str = "keys") -> StringRows:
     """
     if isinstance(value, StringRows):
         if value.text != text:
-            _refuse(f"{'strings' if value.text else 'bytes'}", text, name)
+            _refuse(f"{'strings' if value.text else 'bytes'}", text, name, str if value.text else bytes)
         return value
     if isinstance(value, StringArray):
         return rows_of(_copy_of(value).rows, text, name)
@@ -251,7 +251,7 @@ def rows_of(value: Any, text: bool, name: str = "keys") -> StringRows:
         if value.ndim > 1:
             raise ShapeError(f"{name} must have shape (n,), got {value.shape}: strings come one by one")
         if value.dtype.kind not in "TUSO":
-            _refuse(f"an array of {value.dtype}", text, name)
+            _refuse(f"an array of {value.dtype}", text, name, value.dtype.type)
         items = value.tolist()
         return rows_of(items, text, name) if value.ndim == 0 else _of_items(items, text, name)
     if isinstance(value, list | tuple):
@@ -268,13 +268,21 @@ def rows_of(value: Any, text: bool, name: str = "keys") -> StringRows:
     if chunks is None:
         if gives_array(type(value)):
             return rows_of(numpy_of(value), text, name)
-        _refuse(type(value).__name__, text, name)
+        _refuse(type(value).__name__, text, name, type(value))
     return _of_chunks(chunks, text, name)
 
 
-def _refuse(got: str, text: bool, name: str) -> NoReturn:
-    wanted, mend = ("strings", "decode them") if text else ("bytes", "encode them")
-    raise DtypeError(f"{name} must be {wanted}, as the table was made, got {got}: {mend}, or make a table of that type")
+def _refuse(got: str, text: bool, name: str, came: type) -> NoReturn:
+    """Raise for what is no string, or no bytes; ``came`` is its class, or that of its items."""
+    of_this_type = ", or make a table of that type"
+    if issubclass(came, bytearray | memoryview):
+        mend, of_this_type = ("decode them, as bytes(x).decode() does" if text else "give bytes(x) of each"), ""
+    elif issubclass(came, bytes if text else str):
+        mend = "decode them" if text else "encode them"
+    else:
+        mend = f"convert them to {'strings' if text else 'bytes'}"
+    wanted = "strings" if text else "bytes"
+    raise DtypeError(f"{name} must be {wanted}, as the table was made, got {got}: {mend}{of_this_type}")
 
 
 def _of_items(items: Sequence[Any], text: bool, name: str) -> StringRows:
@@ -292,7 +300,7 @@ def _of_items(items: Sequence[Any], text: bool, name: str) -> StringRows:
         items = [empty if is_null(item) else item for item in items]
         for item in items:
             if not isinstance(item, str if text else bytes):
-                _refuse(f"{shown(item)} ({type(item).__name__})", text, name)
+                _refuse(f"{shown(item)} ({type(item).__name__})", text, name, type(item))
     encoded: Sequence[Any] = items
     if text and not (joined := "".join(items)).isascii():
         try:
@@ -396,7 +404,8 @@ def _fill_from(rows: npt.NDArray[Any], chunk: Chunk, text: bool, name: str, copi
         return _note_nulls(rows, chunk.valid)
     check_extension(chunk.extension)
     if kind not in (_TEXT if text else _BINARY):
-        _refuse(f"Arrow data of format {kind!r}", text, name)
+        came = str if kind in _TEXT else bytes if kind in _BINARY else object
+        _refuse(f"Arrow data of format {kind!r}", text, name, came)
     if not chunk.length:
         return 0
     if kind[0] == "v":

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Protocol
 import typer
 
 from ..atomic_file import check, replace
-from ..errors import DtypeError, ParameterError, PathError
+from ..errors import DtypeError, ParameterError, PathError, refused_by_system
 
 __all__ = [
     "FILES",
@@ -197,6 +197,8 @@ def chosen(names: list[str], texts: Sequence[str] | None, option: str) -> list[s
     """
     from ..relational.frames import named
 
+    if texts is None:
+        option = "the file"
     parts = names if texts is None else [name for text in texts for name in _parts(text, names)]
     return [names[place] for place in named(names, list(dict.fromkeys(parts)), option)]
 
@@ -410,6 +412,8 @@ def _write_to_standard_output(write_csv: Callable[[Any], object]) -> None:
     except BrokenPipeError:  # the reader has enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes standard output at its end
         raise typer.Exit(_BROKEN_PIPE) from None
+    except OSError as error:
+        raise refused_by_system(error, "standard output", "give -o FILE") from None
 
 
 def _write_csv(table: Any, file: Any) -> None:

@@ -80,4 +80,6 @@ def _aggregate(text: str) -> tuple[str, Any]:
         raise ParameterError(
             f"expected --agg NAME=COLUMN:OPERATION or NAME=size, such as total=price:sum, got {text!r}"
         )
+    if "," in operation:
+        raise ParameterError(f"expected one answer in each --agg, got {text!r}: give --agg again for the next one")
     return name, (column, operation)

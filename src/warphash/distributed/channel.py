@@ -321,9 +321,9 @@ class Call:
     def _gathered(self, row: torch.Tensor) -> list[list[int]]:
         channel = self._channel
         with channel.peers():
-            every = [torch.empty_like(row) for _ in range(channel.world)]
-            dist.all_gather(every, row, group=channel.group)
-            rows: list[list[int]] = torch.stack(every).tolist()
+            every = torch.empty(channel.world * len(row), dtype=row.dtype, device=row.device)
+            dist.all_gather_into_tensor(every, row, group=channel.group)
+            rows: list[list[int]] = every.view(channel.world, len(row)).tolist()
         return rows
 
     def _raise_alike(self, failed: Sequence[bool], error: BaseException | None, rounds: int) -> None:

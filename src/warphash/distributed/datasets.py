@@ -66,7 +66,7 @@ def batches(paths: Paths, columns: Sequence[str] | None = None, *, group: Any = 
     Parameters
     ----------
     paths
-        A Parquet file, or a list of files with the same columns, whose rows are one behind the other.
+        As of `unique`. The rows of the files are one behind the other.
     columns
         Names of columns; None: all.
     group
@@ -119,7 +119,8 @@ def unique(
     Parameters
     ----------
     paths
-        A Parquet file, or a list of files with the same columns. All ranks can read all of them.
+        A Parquet file, a pattern such as ``"data/*.parquet"``, or a list of these: files with the same columns, which
+        all ranks can read.
     on
         Names of columns; None: all.
     out
@@ -418,7 +419,7 @@ class _Shares:
     def chosen(self, on: Any) -> list[str]:
         """The names of the columns that a caller chose; None: all."""
         names: list[str] = self.source.schema.names
-        return names if on is None else [names[place] for place in named(names, on, "on")]
+        return names if on is None else list(dict.fromkeys(names[place] for place in named(names, on, "on")))
 
     def check(self, channel: Channel, text: str) -> None:
         """Raise `CollectiveError` on all ranks unless they see the same files. ``text`` has to be equal, too."""

@@ -11,6 +11,7 @@ numbers, which goes to the caller's order as the numbers do, and each value is f
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -84,8 +85,10 @@ def lists_of(
 
     trip = route.trip(call, n, [keys], [_COUNT_BYTES])
     trip.work(local)
-    sizes = trip.back[0].rows(0, n).view(torch.int64)
-    begins = torch.zeros(n + 1, dtype=torch.int64, device=channel.place)
+    sizes = trip.back[0].rows(0, trip.rows).view(torch.int64)
+    for (_, end), (begin, _) in itertools.pairwise([*trip.runs, (trip.rows, trip.rows)]):
+        sizes[end:begin] = 0  # between runs there is no answer
+    begins = torch.zeros(trip.rows + 1, dtype=torch.int64, device=channel.place)
     torch.cumsum(sizes, 0, out=begins[1:])
     got = _values(channel, call, trip, kept, begins, width)
     return _in_order(channel, trip, n, sizes, begins, got, width)

@@ -12,7 +12,7 @@ from ..table.front import COUNT
 from ..table.multimap import MultiMap
 from .lists import Found, lists_of
 from .route import Rows
-from .tables import PIECE_BYTES, ShardedTable, Wanted
+from .tables import ShardedTable, Wanted
 
 __all__ = ["ShardedMultiMap"]
 
@@ -34,7 +34,7 @@ class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
         *,
         group: Any = None,
         device: str | None = None,
-        piece_bytes: int = PIECE_BYTES,
+        piece_bytes: int | None = None,
         **options: Any,
     ) -> None:
         super().__init__(key, value, group=group, device=device, piece_bytes=piece_bytes, **options)

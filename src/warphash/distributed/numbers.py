@@ -84,10 +84,8 @@ class NewNumbers:
         trip.work(self._number)
         begins = self._begins()
         self._insert(begins[self._channel.rank])
-        numbers = trip.back[0].rows(0, n).view(torch.int64)
-        for rank, begin in enumerate(begins):
-            owned = trip.cuts[0].sent[rank][0], trip.cuts[-1].sent[rank][1]
-            numbers[owned[0] : owned[1]] += begin
+        for run, begin in zip(trip.runs, begins, strict=True):
+            trip.back[0].rows(*run).view(torch.int64).add_(begin)
         given, added = (Column(self._channel.memory(n * back.width), back.width) for back in trip.back)
         trip.restore([Rows(back.at, back.width) for back in trip.back], [given.at, added.at])
         _rows(asked.numbers, batch.n).index_copy_(0, absent, _rows(_narrowed(given, n, asked.numbers.width), n))

@@ -24,7 +24,7 @@ __all__ = ["Combined", "combined"]
 _FEWEST = 1 << 15
 """Elements from which on a batch is sampled."""
 
-_SAMPLED = 1 << 12
+_SAMPLED = 1 << 10
 _LEAST_DISTINCT = 1 / 2
 """Of a sample. If fewer keys of it differ, the batch is combined."""
 

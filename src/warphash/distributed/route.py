@@ -7,11 +7,16 @@ Each rank owns the keys of an interval of shards (``kernels/owners/owner.cuh``).
 2. Rounds. From the counts of all ranks, each rank computes the same number of rounds. A round takes the same fraction
    of the rows that each rank has for each other one::
 
-       rows of rank r for rank s   [ round 0 | round 1 | ... ]      n * round // rounds to n * (round + 1) // rounds
+       rows of rank r for rank s   [ round 0 | round 1 | ... | last round     ]
+                                   [ 16 k    | 16 k    | ... | 16 k    | tail ]      k of that round; tail of 0 to 15
 
    So no rank sends or receives more than a piece in a round, whatever the skew. The rows of the next round travel
    while an owner works on those of this one. Then the answers travel back.
 3. All ranks hear whether a round failed (`Call.conclude`). The answers are brought into the caller's order.
+
+Why 16 rows: NCCL takes messages at multiples of 16 bytes faster (docs/performance/distributed.md). So the runs of ranks
+begin at multiples of 16 rows (`OwnerOrder`), rounds are cut there, and the piece of an owner has all whole parts first,
+and then the tails. Of each, the rows of rank 0 come first, then those of rank 1, and so on.
 
 Memory: the batch once more, its answers, 4 bytes a row for its order, and two pieces of rows and answers, which the
 route keeps.
@@ -28,10 +33,13 @@ from typing import NamedTuple
 import torch
 
 from ..runtime.engine import Engine
-from ..storage.owners.owner_order import OwnerOrder
+from ..storage.owners.owner_order import OwnerOrder, run_starts
 from .channel import Call, Channel, Message
 
 __all__ = ["Column", "Cut", "Local", "Route", "Rows", "Span", "Trip", "exchanged"]
+
+_RUN_ROWS = 16
+"""Rows of one byte or more whose end is at a multiple of 16 bytes, if their begin is."""
 
 Local = Callable[[int, list[int], list[int]], None]
 """What an owner does: number of rows, addresses of their columns, addresses for the columns of their answers."""
@@ -73,14 +81,14 @@ Span = tuple[int, int]
 
 
 class Cut(NamedTuple):
-    """The rows of a round.
+    """The rows of a round: a span for each rank, and in the last round a second one, for tails.
 
     Attributes
     ----------
     sent
-        The span of each rank's rows among all rows in the order of owners.
+        Spans of the rows for the ranks, among all rows in the order of owners.
     received
-        The span of each rank's rows in the piece.
+        Spans of the rows from the ranks in the piece.
     """
 
     sent: list[Span]
@@ -147,11 +155,11 @@ class Route:
         """Begin to take a batch to its owners: to the end of the header. Answers have columns of some widths."""
         channel, stream = self._channel, self._channel.stream()
         header = channel.header()
-        order = OwnerOrder(
-            self._engine, rows[0].at, rows[0].width, n, channel.world, channel.numbers_at(header), stream
-        )
-        moved = [Column(channel.memory(n * width), width) for _, width in rows]
-        back = [Column(channel.memory(n * width), width) for width in widths]
+        keys, numbers_at = rows[0], channel.numbers_at(header)
+        order = OwnerOrder(self._engine, keys.at, keys.width, n, channel.world, numbers_at, stream, run_rows=_RUN_ROWS)
+        room = n + _RUN_ROWS * channel.world
+        moved = [Column(channel.memory(room * width), width) for _, width in rows]
+        back = [Column(channel.memory(room * width), width) for width in widths]
         pieces = self._pieces([column.width for column in rows], widths)
         order.move([(given.at, made.at, made.width) for given, made in zip(rows, moved, strict=True)], stream)
         counts = call.agree(header)
@@ -159,7 +167,9 @@ class Route:
         most = max(max(map(sum, counts)), max(sum(row[rank] for row in counts) for rank in world))
         rounds = max(1, -(-most // self._rows_of_a_piece([column.width for column in (*moved, *back)])))
         cuts = [_cut(counts, channel.rank, number, rounds) for number in range(rounds)]
-        return Trip(channel, call, order, moved, back, pieces, cuts)
+        begins = run_starts(counts[channel.rank], _RUN_ROWS)
+        runs = [(begin, begin + count) for begin, count in zip(begins, counts[channel.rank], strict=False)]
+        return Trip(channel, call, order, moved, back, pieces, cuts, runs, begins[-1])
 
     def _rows_of_a_piece(self, widths: Sequence[int]) -> int:
         return max(1, self._piece_bytes // max(1, sum(widths)))
@@ -168,7 +178,8 @@ class Route:
         """Two pieces for batches of these widths, which the route keeps."""
         key = (len(of_rows), *of_rows, *of_answers)
         if key not in self._kept:
-            n = self._rows_of_a_piece([*of_rows, *of_answers]) + self._channel.world  # each cut may round up
+            n = self._rows_of_a_piece([*of_rows, *of_answers])
+            n += 2 * _RUN_ROWS * self._channel.world  # each cut may round up, and have a tail
             self._kept[key] = [
                 _Piece(*([Column(self._channel.memory(n * width), width) for width in widths] for widths in both))
                 for both in [(of_rows, of_answers)] * 2
@@ -185,6 +196,10 @@ class Trip:
         The answers of the owners, in the order of owners.
     cuts
         The rows of each round.
+    runs
+        The span of each rank in the order of owners.
+    rows
+        All rows there, those between runs, too.
     """
 
     def __init__(
@@ -196,10 +211,12 @@ class Trip:
         back: list[Column],
         pieces: list[_Piece],
         cuts: list[Cut],
+        runs: list[Span],
+        rows: int,
     ) -> None:
         self._channel, self._call, self._order = channel, call, order
         self._moved, self._pieces = moved, pieces
-        self.back, self.cuts = back, cuts
+        self.back, self.cuts, self.runs, self.rows = back, cuts, runs, rows
 
     def work(self, local: Local, prepare: Callable[[int], None] | None = None) -> None:
         """Have the owners work, round by round, and hear whether all did. See `Route.go`."""
@@ -256,26 +273,44 @@ def exchanged(
     other_spans: Sequence[Span],
     targets: Sequence[Column],
 ) -> Callable[[], None]:
-    """Begin to exchange columns: the rows of each rank's span go to that rank, into its other span; what waits."""
-    me = channel.rank
-    for source, target in zip(sources, targets, strict=True):
-        target.rows(*other_spans[me]).copy_(source.rows(*spans[me]))
-    peers = [rank for rank in range(channel.world) if rank != me]
-    return call.exchange(
-        [Message(peer, source.rows(*spans[peer])) for peer in peers for source in sources],
-        [Message(peer, target.rows(*other_spans[peer])) for peer in peers for target in targets],
-    )
+    """Begin to exchange columns: the rows of each rank's spans go to that rank, into its other spans; what waits.
+
+    Parameters
+    ----------
+    spans, other_spans
+        Of the sources, and of the targets: one for each rank, or several lists of these one behind the other.
+    """
+    me, world = channel.rank, channel.world
+    sent, received = [], []
+    for number, (span, other_span) in enumerate(zip(spans, other_spans, strict=True)):
+        peer = number % world
+        for source, target in zip(sources, targets, strict=True):
+            if peer == me:
+                target.rows(*other_span).copy_(source.rows(*span))
+            else:
+                sent.append(Message(peer, source.rows(*span)))
+                received.append(Message(peer, target.rows(*other_span)))
+    return call.exchange(sent, received)
 
 
 def _cut(counts: list[list[int]], me: int, number: int, rounds: int) -> Cut:
     """The rows of one of some rounds, for one rank."""
-    sent, received = [], []
-    begin = at = 0
-    for peer, count in enumerate(counts[me]):
-        sent.append((begin + count * number // rounds, begin + count * (number + 1) // rounds))
-        begin += count
-        from_peer = counts[peer][me]
-        size = from_peer * (number + 1) // rounds - from_peer * number // rounds
-        received.append((at, at + size))
+    begins, is_last = run_starts(counts[me], _RUN_ROWS), number == rounds - 1
+    whole, tails, at = list[tuple[Span, Span]](), list[tuple[Span, Span]](), 0
+    for peer, (begin, count) in enumerate(zip(begins, counts[me], strict=False)):
+        first, end = (_whole_rows(count, each, rounds) for each in (number, number + 1))
+        size = _whole_rows(counts[peer][me], number + 1, rounds) - _whole_rows(counts[peer][me], number, rounds)
+        whole.append(((begin + first, begin + end), (at, at + size)))
         at += size
-    return Cut(sent, received)
+    if is_last:
+        for peer, (begin, count) in enumerate(zip(begins, counts[me], strict=False)):
+            tail = counts[peer][me] % _RUN_ROWS
+            tails.append(((begin + count - count % _RUN_ROWS, begin + count), (at, at + tail)))
+            at += tail
+    sent, received = zip(*whole, *tails, strict=True)
+    return Cut(list(sent), list(received))
+
+
+def _whole_rows(count: int, number: int, rounds: int) -> int:
+    """How many of some rows go before a round: a multiple of `_RUN_ROWS`."""
+    return count // _RUN_ROWS * number // rounds * _RUN_ROWS

@@ -16,11 +16,12 @@ import numpy as np
 from ..arrays.arrow_values import Valid
 from ..errors import DtypeError, ParameterError
 from ..runtime.abi import Accumulation
+from .decimal_sums import means_of, sums_of
 from .elements import Elements
 from .items import Missing
 from .numbered import INT64, Asked, Indices
 from .summaries import Wanted, WordArray, summarised, summarised_by
-from .values import AnyValues
+from .values import AnyValues, DeviceValues, Values
 
 __all__ = ["AGGREGATES", "SIZE", "Aggregate", "Answer", "Groups", "aggregate_named", "size_of"]
 
@@ -148,18 +149,29 @@ class Aggregate(NamedTuple):
         Makes it.
     of_any_type
         Values may be no numbers.
-    of_times
-        They may be times.
+    of_times, of_decimals
+        They may be times, or decimal numbers.
     """
 
     words: Callable[[AnyValues], list[Wanted]]
     answer: Callable[[Groups, Any], Answer]
     of_any_type: bool = False
     of_times: bool = False
+    of_decimals: bool = False
 
     def check(self, name: str, values: AnyValues) -> None:
         """Raise `DtypeError` for values of which there is no such answer."""
-        if self.of_any_type or (values.numbers is not None and (self.of_times or not values.is_time)):
+        if self.of_any_type:
+            return
+        if values.unread is not None:
+            raise values.unread
+        if values.is_decimal:
+            if not self.of_decimals:
+                raise DtypeError(
+                    f"expected numbers of at most 64 bits for {name!r}, got decimal numbers: cast the column to float64"
+                )
+            return
+        if values.numbers is not None and (self.of_times or not values.is_time):
             return
         shown = "strings" if values.kind == "O" else str(values.dtype)
         raise DtypeError(f"expected numbers of at most 64 bits for {name!r}, got {shown}: convert the column")
@@ -175,19 +187,31 @@ def aggregate_named(name: str) -> Aggregate:
 
 # ---- words
 def _count_of(values: AnyValues) -> Wanted:
-    return SIZE if values.valid is None else Wanted(Accumulation.COUNT, values)
+    if values.valid is None or isinstance(values, DeviceValues):
+        return SIZE
+    return Wanted(Accumulation.COUNT, values.counted)
 
 
 def _of_kind(of_integers: Accumulation, of_floats: Accumulation) -> Callable[[AnyValues], list[Wanted]]:
     return lambda values: [Wanted(of_floats if values.kind == "f" else of_integers, values)]
 
 
-_sums = _of_kind(Accumulation.SUM, Accumulation.FLOAT_SUM)
+_number_sums = _of_kind(Accumulation.SUM, Accumulation.FLOAT_SUM)
 _products = _of_kind(Accumulation.PRODUCT, Accumulation.FLOAT_PRODUCT)
 
 
 def _with_count(*operations: Accumulation) -> Callable[[AnyValues], list[Wanted]]:
     return lambda values: [*(Wanted(operation, values) for operation in operations), _count_of(values)]
+
+
+def _sums(values: AnyValues) -> list[Wanted]:
+    if isinstance(values, Values) and values.is_decimal:
+        return [Wanted(Accumulation.SUM, part) for part in values.parts]
+    return _number_sums(values)
+
+
+def _mean_words(values: AnyValues) -> list[Wanted]:
+    return [*_sums(values), _count_of(values)] if values.is_decimal else _MOMENTS(values)
 
 
 def _nothing(values: AnyValues) -> list[Wanted]:
@@ -212,6 +236,11 @@ def _total(words: Callable[[AnyValues], list[Wanted]]) -> Callable[[Groups, AnyV
     return answer
 
 
+def _sum(groups: Groups, values: AnyValues) -> Answer:
+    words = [groups.word(*wanted) for wanted in _sums(values)]
+    return Answer(sums_of(words, values.dtype) if values.is_decimal else words[0])
+
+
 def _has_values(groups: Groups, values: AnyValues, least: int = 1) -> Valid:
     """Which groups have so many values; None if all have."""
     if least == 1 and values.valid is None:
@@ -226,7 +255,12 @@ def _means(groups: Groups, values: AnyValues) -> WordArray:
 
 
 def _mean(groups: Groups, values: AnyValues) -> Answer:
-    return Answer(_means(groups, values), _has_values(groups, values))
+    if values.is_decimal:
+        words = [groups.word(*wanted) for wanted in _sums(values)]
+        made = means_of(words, groups.counts(values), values.dtype)
+    else:
+        made = _means(groups, values)
+    return Answer(made, _has_values(groups, values))
 
 
 def _variances(groups: Groups, values: AnyValues) -> WordArray:
@@ -272,7 +306,7 @@ class _Extreme:
 
     def value(self, groups: Groups, values: AnyValues) -> Answer:
         """The extreme itself."""
-        if values.is_time:
+        if values.is_ordered:
             return _taken(values, self._positions(groups, values))
         made = groups.elements.in_type(groups.word(self._operation, values), values.dtype)
         return Answer(made, _has_values(groups, values))
@@ -338,10 +372,10 @@ _TRUE = _with_count(Accumulation.TRUE)
 
 AGGREGATES = {
     "count": Aggregate(lambda values: [_count_of(values)], _count, of_any_type=True),
-    "sum": Aggregate(_sums, _total(_sums)),
-    "mean": Aggregate(_MOMENTS, _mean),
-    "min": Aggregate(_MIN.words, _MIN.value, of_times=True),
-    "max": Aggregate(_MAX.words, _MAX.value, of_times=True),
+    "sum": Aggregate(_sums, _sum, of_decimals=True),
+    "mean": Aggregate(_mean_words, _mean, of_decimals=True),
+    "min": Aggregate(_MIN.words, _MIN.value, of_times=True, of_decimals=True),
+    "max": Aggregate(_MAX.words, _MAX.value, of_times=True, of_decimals=True),
     "first": Aggregate(_nothing, _first, of_any_type=True),
     "last": Aggregate(_nothing, _last, of_any_type=True),
     "any": Aggregate(_TRUE, _any),
@@ -350,8 +384,8 @@ AGGREGATES = {
     "var": Aggregate(_MOMENTS, _var),
     "std": Aggregate(_MOMENTS, _std),
     "nunique": Aggregate(_nothing, _nunique, of_any_type=True),
-    "argmin": Aggregate(_MIN.words, _MIN.position, of_times=True),
-    "argmax": Aggregate(_MAX.words, _MAX.position, of_times=True),
+    "argmin": Aggregate(_MIN.words, _MIN.position, of_times=True, of_decimals=True),
+    "argmax": Aggregate(_MAX.words, _MAX.position, of_times=True, of_decimals=True),
     "median": Aggregate(_nothing, _median),
 }
 """By their names. A mean and what follows of it are float64."""

@@ -198,7 +198,7 @@ def _rows_of_frame(given: Any) -> RowElements:
     if not names:
         raise ShapeError("expected a frame with columns, got one without: its rows have nothing to compare")
     named(names, names, "the frame")  # none repeats
-    columns = [elements_of(column) for column in columns_of(frame)]
+    columns = _named_elements(frame, range(len(names)))
     return RowElements(columns, lambda taken: frame.made(dict(zip(names, taken, strict=True))))
 
 
@@ -210,8 +210,13 @@ def rows_at(frame: Frame, places: Sequence[int]) -> Elements:
     DtypeError, DeviceError, ShapeError
         As `elements_of` and `RowElements`.
     """
-    columns = [elements_of(frame.column(place)) for place in places]
+    columns = _named_elements(frame, places)
     return RowElements(columns) if len(columns) > 1 else columns[0]
+
+
+def _named_elements(frame: Frame, places: Sequence[int]) -> list[Elements]:
+    names = frame.names
+    return [elements_of(frame.column(place), name=names[place]) for place in places]
 
 
 def elements_on_gpu(elements: Elements) -> DeviceElements | None:

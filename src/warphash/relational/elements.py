@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
 from importlib import import_module
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ..arrays.adapters.columns import column_library, column_of, library_name
 from ..arrays.adapters.numpy import NUMPY
 from ..arrays.adapters.read_column import read_column
+from ..arrays.arrow_views import taken_rows, without_views
 from ..arrays.batch import library_of_rows
 from ..arrays.exact import exactly
 from ..arrays.key_column import text_of
@@ -48,9 +49,6 @@ _PLAIN = frozenset("biufcSUMm")
 """Kinds of NumPy's types that need no second look."""
 
 _WITH_COLUMNS = ("pandas", "polars", "pyarrow")
-
-_COPIES_OF_VIEWS = {"string_view": "large_string", "binary_view": "large_binary"}
-"""Types of PyArrow whose items lie in several buffers, and those of the same items in one."""
 
 
 class KeptElements(Protocol):
@@ -292,6 +290,8 @@ class ColumnElements(HostElements):
     ----------
     given
         The column; a list as an array of objects.
+    name
+        Of the column in its frame, for messages; None: it is in none.
 
     Raises
     ------
@@ -299,7 +299,8 @@ class ColumnElements(HostElements):
         For a column of another library.
     """
 
-    def __init__(self, given: Any) -> None:
+    def __init__(self, given: Any, name: Hashable | None = None) -> None:
+        self._name = name
         if isinstance(given, StringArray):
             given = np.asarray(given)
         is_array = isinstance(given, np.ndarray)
@@ -316,7 +317,12 @@ class ColumnElements(HostElements):
     @cached_property
     def items(self) -> Items:
         """What is compared."""
-        return items_of_column(self._given)
+        try:
+            return items_of_column(self._given)
+        except (DtypeError, ShapeError) as error:
+            if self._name is None:
+                raise
+            raise type(error)(f"column {self._name!r}: {error}") from None
 
     def taken(self, positions: Indices) -> Any:
         """As `Elements.taken`. A Series of pandas has new labels."""
@@ -325,9 +331,19 @@ class ColumnElements(HostElements):
             made = given.take(positions)
             return made.reset_index(drop=True) if hasattr(made, "reset_index") else made
         if self._library == "pyarrow":
-            copied = _COPIES_OF_VIEWS.get(str(given.type))  # PyArrow takes nothing of a view
-            return given.take(positions) if copied is None else given.cast(copied).take(positions).cast(given.type)
+            return taken_rows(given, positions)
         return given[positions]
+
+    @property
+    def valid(self) -> npt.NDArray[np.bool_]:
+        """Which items are no nulls, also where `items` cannot be read."""
+        if self._library == "pandas":
+            return np.asarray(sys.modules["pandas"].notna(self._given), np.bool_)
+        if self._library == "polars":
+            return np.array(self._given.is_not_null())
+        if self._library == "pyarrow":
+            return np.array(self._given.is_valid())
+        return np.array([not is_null(item) for item in self._given], np.bool_)
 
     def order(self, values: Any) -> Indices:
         """As `Elements.order`."""
@@ -361,13 +377,13 @@ class ColumnElements(HostElements):
         return column_of(self._library, answers, valid) if has_nulls else _with_nulls(answers, valid)
 
 
-def elements_of(given: Any, axis: int | None = None) -> Elements:
+def elements_of(given: Any, axis: int | None = None, name: Hashable | None = None) -> Elements:
     """See what a caller gave.
 
     Parameters
     ----------
-    axis
-        Of an array: as of `ArrayElements`.
+    axis, name
+        Of an array, as of `ArrayElements`; of a column, as of `ColumnElements`.
 
     Raises
     ------
@@ -389,7 +405,7 @@ def elements_of(given: Any, axis: int | None = None) -> Elements:
         raise DtypeError("axis= is for arrays of a fixed-width type: leave it out, or give such an array")
     if axis not in (None, 0, -1):
         raise ParameterError(f"a column has one axis, got axis={axis!r}: leave axis= out")
-    return ColumnElements(given)
+    return ColumnElements(given, name)
 
 
 def items_of_column(given: Any) -> Items:
@@ -499,7 +515,7 @@ def _joined(library: str, x: Any, y: Any) -> Any:
 def _sortable(column: Any) -> Any:
     """A column of PyArrow in a type that PyArrow sorts: it sorts no views, no chunks of codes, and no float16."""
     dtype = column.type.value_type if hasattr(column.type, "index_type") else column.type
-    copied = "float" if str(dtype) == "halffloat" else _COPIES_OF_VIEWS.get(str(dtype), dtype)
+    copied = "float" if str(dtype) == "halffloat" else without_views(dtype)
     return column if copied == column.type else column.cast(copied)
 
 

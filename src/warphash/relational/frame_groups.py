@@ -8,7 +8,13 @@ from typing import Any
 from ..errors import ParameterError
 from .frames import Frame, named
 
-__all__ = ["FrameGroupBy"]
+__all__ = ["FrameGroupBy", "refuse_unnamed"]
+
+
+def refuse_unnamed(given: Sequence[Any]) -> None:
+    """Raise `ParameterError` for answers without a name, such as a mapping that pandas would take."""
+    if given:
+        raise ParameterError(f"expected answers by their names, as in agg(total=('price', 'sum')), got {given[0]!r}")
 
 
 class FrameGroupBy:
@@ -20,7 +26,7 @@ class FrameGroupBy:
     def __init__(self, frame: Frame, keys: Sequence[int], summarise: Callable[..., Any]) -> None:
         self._frame, self._keys, self._summarise = frame, keys, summarise  # `GroupBy.agg` of the keys
 
-    def agg(self, **asked: Any) -> Any:
+    def agg(self, *unnamed: Any, **asked: Any) -> Any:
         """Summarise columns group by group.
 
         Parameters
@@ -45,6 +51,7 @@ class FrameGroupBy:
         -----
         O(n) for n rows; as of `GroupBy.agg`.
         """
+        refuse_unnamed(unnamed)
         names = [self._frame.names[place] for place in self._keys]
         for name in asked:
             if name in names:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..arrays.adapters.columns import frame_library, library_name
+from ..arrays.arrow_views import taken_rows
 from ..errors import DtypeError, ParameterError
 from ..near_names import did_you_mean
 from .elements import elements_of
@@ -122,13 +123,13 @@ class _ArrowFrame:
         return self._given.column(place)
 
     def taken(self, rows: Indices) -> Any:
-        return self._given.take(self._arrow.array(rows))
+        return taken_rows(self._given, self._arrow.array(rows))
 
     def whole(self, column: Any) -> Any:
         return column  # nobody writes to it
 
     def with_nulls(self, column: Any, rows: Indices) -> Any:
-        return column.take(self._arrow.array(rows, mask=rows < 0))
+        return taken_rows(column, self._arrow.array(rows, mask=rows < 0))
 
     def made(self, columns: Mapping[Any, Any]) -> Any:
         return self._arrow.table(dict(columns))
@@ -234,6 +235,8 @@ def named(names: list[Any], wanted: Hashable | Sequence[Hashable], parameter: st
         If there is no such column, or more than one; and for an empty list.
     """
     asked = list(wanted) if isinstance(wanted, list | tuple) and wanted not in names else [wanted]
+    if not asked and not names:
+        raise ParameterError(f"expected a frame with columns for {parameter}, got one without")
     if not asked:
         raise ParameterError(f"expected at least one name of a column in {parameter}, got an empty list")
     return [_place(names, name, parameter) for name in asked]

@@ -6,11 +6,15 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, overload
 
+import numpy as np
+
+from ..arrays.decimals import decimal_scale
 from ..errors import ParameterError
 from .aggregates import SIZE, Answer, Groups, aggregate_named, size_of
 from .composites import elements_on_gpu, row_elements_of, rows_at
+from .decimal_sums import as_objects
 from .elements import Elements
-from .frame_groups import FrameGroupBy
+from .frame_groups import FrameGroupBy, refuse_unnamed
 from .frames import frame_of, named
 from .items import Missing
 from .summaries import Wanted
@@ -87,7 +91,7 @@ class GroupBy:
         offsets = elements.xp.concatenate((elements.ranks(1), ends))
         return GroupRows(elements.apart(offsets), elements.apart(order))
 
-    def agg(self, **asked: Any) -> Aggregates:
+    def agg(self, *unnamed: Any, **asked: Any) -> Aggregates:
         """Summarise columns group by group, in one pass over the rows for all of them.
 
         Parameters
@@ -99,8 +103,9 @@ class GroupBy:
 
             - ``"size"``, ``"count"``, ``"nunique"``: rows; values; distinct values. int64.
             - ``"sum"``, ``"prod"``: of integers 64 bits wide, modulo 2^64; of floating-point numbers float64. Truth
-              values are added as 0 and 1.
+              values are added as 0 and 1. Sums of decimal numbers are exact decimal numbers, without a product.
             - ``"mean"``, ``"median"``, ``"var"``, ``"std"``: float64. The last two divide by one less than the count.
+              Decimal numbers have a mean alone.
             - ``"min"``, ``"max"``, ``"first"``, ``"last"``: of the type of the column.
             - ``"argmin"``, ``"argmax"``: the first row with the least, the greatest value. int64.
             - ``"any"``, ``"all"``: whether one value, whether each value is other than 0. bool.
@@ -108,15 +113,16 @@ class GroupBy:
         Returns
         -------
         Aggregates
-            One answer for each group, in the library of the keys; ``"first"`` and ``"last"``, and extremes of times, in
-            that of the column.
+            One answer for each group, in the library of the keys; ``"first"`` and ``"last"``, and extremes of times
+            and of decimal numbers, in that of the column.
 
         Raises
         ------
         ParameterError
             For another operation.
         DtypeError
-            For values that an operation does not take: strings have no sum.
+            For values that an operation does not take: strings have no sum. For a sum of decimal numbers that has more
+            digits than its type.
         DeviceError
             For a column that is not where the keys are, and for one of another library on a GPU.
         ShapeError
@@ -126,7 +132,7 @@ class GroupBy:
 
         Notes
         -----
-        O(n) for n rows; ``"median"`` O(n log n).
+        O(n) for n rows; ``"median"`` O(n log n), and so are extremes of decimal numbers beyond 64 bits.
 
         Nulls of a column are left out, and so is NaT. NaN is a number, as in Polars and DuckDB: what is made of numbers
         with a NaN is NaN, in `min` and `max`, too. -0.0 is less than 0.0 there. A group without values has the sum 0,
@@ -140,6 +146,7 @@ class GroupBy:
         That holds on a CPU. On a GPU, floating-point sums and products, means and variances are made in the order in
         which threads come to a group: the last bits of a result differ from call to call.
         """
+        refuse_unnamed(unnamed)
         plan = _Plan(self._elements)
         answers = {name: plan.added(name, given) for name, given in asked.items()}
         groups = self._groups(plan.wanted)
@@ -151,7 +158,9 @@ class GroupBy:
         if answer.is_column:
             return answer.values
         if answer.valid is None:
-            return self._elements.apart(answer.values)
+            made = self._elements.apart(answer.values)
+            is_decimal = isinstance(made, np.ndarray) and decimal_scale(made.dtype) is not None
+            return as_objects(made) if is_decimal else made
         return self._elements.apart_with_nulls(answer.values, answer.valid)
 
     def size(self) -> Any:

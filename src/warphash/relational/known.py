@@ -5,6 +5,7 @@ Strings need no table of rows. Their `StringTable` has a number for each, so an 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -18,6 +19,7 @@ from ..errors import DtypeError
 from ..runtime.devices import engine_for
 from ..storage.batch_order.sample import words_seem_distinct
 from ..storage.groups.word_places import WordPlaces, places_of
+from ..storage.joins.folded_words import fold_words
 from ..storage.random_words import random_words
 from ..storage.strings.string_table import StringTable
 from ..table.maps import HashMap, HashSet
@@ -236,9 +238,10 @@ class KnownItems:
 
 
 class KnownWords:
-    """Rows of columns of integers to be found, each with its code: a row is one key, of a word for each column.
+    """Rows of columns of integers to be found, each with its code, by a word for each row.
 
-    The rows go to their table in pieces, so no more than a piece of them is there as words.
+    Equal rows have equal words. Rows of one word are compared column by column, so different rows may share one: then
+    one of them is lost, as a row that repeats is.
 
     Parameters
     ----------
@@ -247,40 +250,56 @@ class KnownWords:
     firsts
         Positions of those rows that are to be found; None: of all.
     codes
-        As of `KnownItems`.
+        0, 1, 2, …: of each of these rows.
 
     Attributes
     ----------
     repeats
-        Whether some rows repeat, so that the codes of the others of these are lost.
+        Whether some rows repeat or share a word, so that the codes of the others of these are lost.
     """
 
     def __init__(self, rows: RowElements, firsts: Indices | None, codes: Indices) -> None:
         columns = [column.items for column in rows.columns]
         self._like = [items._replace(array=items.array[:0]) for items in columns]
+        self._arrays = [items.array if firsts is None else items.array[firsts] for items in columns]
+        self._factors = random_words(len(columns), random.getrandbits(32)) | np.uint64(1)
         self._code_type, n = codes.dtype, len(codes)
-        key = ("int64", (len(columns),))
-        self._table: HashMap[Any, Any] = HashMap(key, codes.dtype, capacity=n, device="cpu")
+        options: dict[str, Any] = {"device": "cpu", "priorities": ("query",)}
+        self._table: HashMap[Any, Any] = HashMap(np.uint64, codes.dtype, capacity=n, **options)
         for at in range(0, n, _WORDS_AT_ONCE):
-            piece = slice(at, at + _WORDS_AT_ONCE) if firsts is None else firsts[at : at + _WORDS_AT_ONCE]
-            words = _as_words([items.array[piece] for items in columns])
-            self._table.insert(words, codes[at : at + _WORDS_AT_ONCE])
+            piece = slice(at, at + _WORDS_AT_ONCE)
+            self._table.insert(_as_words([array[piece] for array in self._arrays], self._factors), codes[piece])
         self.repeats = len(self._table) < n
 
     def codes_of(self, elements: Elements) -> Indices:
         """As `Known.codes_of`, of rows of as many columns."""
         assert isinstance(elements, RowElements)
+        n = len(elements)
         arrays: list[npt.NDArray[Any]] = []
         there: Valid = None
         for column, like in zip(elements.columns, self._like, strict=True):
             compared = as_type_of(column.items, like)
             if compared is None:
-                return np.full(len(elements), -1, self._code_type)
+                return np.full(n, -1, self._code_type)
             arrays.append(compared.items.array)
             there = both(there, both(compared.items.valid, compared.fits))
-        codes: Indices = self._table.find(_as_words(arrays), -1)[0]
+        codes = np.empty(n, self._code_type)
+        for at in range(0, n, _WORDS_AT_ONCE):
+            piece = slice(at, at + _WORDS_AT_ONCE)
+            codes[piece] = self._find([array[piece] for array in arrays])
         if there is not None:
             codes[~there] = -1
+        return codes
+
+    def _find(self, arrays: Sequence[npt.NDArray[Any]]) -> Indices:
+        codes: Indices = self._table.find(_as_words(arrays, self._factors), -1)[0]
+        places = np.flatnonzero(codes >= 0)
+        rows = codes[places]
+        differs = np.zeros(len(places), np.bool_)
+        for known, sought in zip(self._arrays, arrays, strict=True):
+            differs |= known[rows] != sought[places]
+        if differs.any():
+            codes[places[differs]] = -1
         return codes
 
     def some_codes_of(self, elements: Elements) -> SomeCodes:
@@ -303,11 +322,12 @@ def _are_words(rows: RowElements) -> bool:
     )
 
 
-def _as_words(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
-    """Columns of integers as rows of words. A column has one type, so unsigned words may wrap."""
-    words = np.empty((len(arrays[0]), len(arrays)), np.int64)
-    for number, array in enumerate(arrays):
-        words[:, number] = array.astype(np.int64, copy=False)
+def _as_words(arrays: Sequence[npt.NDArray[Any]], factors: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """A word for each row of columns of integers, by an odd factor for each column."""
+    words, engine = np.zeros(len(arrays[0]), np.uint64), engine_for("cpu")
+    for array, factor in zip(arrays, factors.tolist(), strict=True):
+        items = np.ascontiguousarray(array.astype(np.int64, copy=False))
+        fold_words(engine, address_of(words), address_of(items), len(items), factor)
     return words
 
 
@@ -376,9 +396,9 @@ def _rows_seem_distinct(rows: RowElements) -> bool:
     """As `words_seem_distinct`, of a stretch of rows, each mixed to one word: different rows seldom agree then."""
     n = len(rows)
     begin = max(0, n - _WORDS_AT_ONCE) // 2
-    words = _as_words([column.items.array[begin : begin + _WORDS_AT_ONCE] for column in rows.columns])
-    mixed = words @ random_words(words.shape[1], n).view(np.int64)
-    return words_seem_distinct(address_of(mixed), mixed.itemsize, len(mixed))
+    arrays = [column.items.array[begin : begin + _WORDS_AT_ONCE] for column in rows.columns]
+    words = _as_words(arrays, random_words(len(arrays), n) | np.uint64(1))
+    return words_seem_distinct(address_of(words), words.itemsize, len(words))
 
 
 def known_of(
@@ -395,7 +415,9 @@ def known_of(
     """
     if isinstance(elements, RowElements):
         if _are_words(elements):
-            return KnownWords(elements, firsts, elements.in_type(elements.ranks(len(firsts)), dtype))
+            made = KnownWords(elements, firsts, elements.in_type(elements.ranks(len(firsts)), dtype))
+            if not made.repeats:  # which of 10 M rows happens once in 400,000 times: two of them share a word
+                return made
         return KnownRows(elements, firsts, nan=nan, null=null, dtype=dtype)
     is_whole = len(firsts) == len(elements)
     if isinstance(elements, DeviceElements):

@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import DeviceError, ParameterError
 from .elements import Elements, KeptElements
 from .items import Missing
-from .known import known_if_unique, known_of
+from .known import Known, known_if_unique, known_of
 from .numbered import Asked, Indices, narrowest_index_type
 from .pairs import check_room
 
@@ -52,6 +52,8 @@ class KeyRows:
         The keys. They may repeat.
     nan, null
         As of `known.known_of`: ``"dropped"`` keys are found by nothing, and keep their rows.
+    known
+        As `known.known_if_unique` makes it of the keys; None: not known.
 
     Raises
     ------
@@ -59,10 +61,12 @@ class KeyRows:
         As `known.KnownItems`.
     """
 
-    def __init__(self, keys: KeptElements, *, nan: Missing = "one", null: Missing = "one") -> None:
+    def __init__(
+        self, keys: KeptElements, *, nan: Missing = "one", null: Missing = "one", known: Known | None = None
+    ) -> None:
         self._keys, self._lists, self._code_of_row = keys, None, None
         dtype = narrowest_index_type(len(keys))  # narrow codes make smaller and faster tables
-        known = known_if_unique(keys, nan=nan, null=null, dtype=dtype)
+        known = known or known_if_unique(keys, nan=nan, null=null, dtype=dtype)
         self._distinct = len(keys)
         if known is None:
             numbers = keys.number(Asked(codes=True, counts=True, dtype=dtype))
@@ -71,6 +75,15 @@ class KeyRows:
                 self._code_of_row = numbers.code_of_each
                 self._lists = keys.row_lists(numbers)
         self._known = known
+
+    @classmethod
+    def if_unique(cls, keys: KeptElements, *, nan: Missing = "one", null: Missing = "one") -> KeyRows | None:
+        """The rows of some keys, if none repeats; None if some do, or if that is not known. Raises as the class.
+
+        That takes less memory than keys that repeat: these have numbers and lists of rows.
+        """
+        known = known_if_unique(keys, nan=nan, null=null, dtype=narrowest_index_type(len(keys)))
+        return None if known is None else cls(keys, nan=nan, null=null, known=known)
 
     @property
     def is_unique(self) -> bool:

@@ -62,7 +62,8 @@ def merge(
     Raises
     ------
     ParameterError
-        If there is no such column, or more than one; if two columns would have one name; and as `join`.
+        If there is no such column, or more than one; if two columns would have one name; for other suffixes; and as
+        `join`.
     DtypeError
         For objects that are no frames; for frames of two libraries; and as `join`.
     DeviceError, ShapeError, MemoryError
@@ -80,7 +81,12 @@ def merge(
     >>> warphash.merge(sold, shops, on="shop")["town"]
     array(['Bonn', 'Ulm', 'Bonn'], dtype='<U4')
     """
-    checked_how(how, "left")
+    try:
+        checked_how(how, "left")
+    except ParameterError as error:
+        raise ParameterError(f"{error}: names of columns are given as on=") from None
+    if suffixes is not None and not _are_suffixes(suffixes):
+        raise ParameterError(f"expected two texts in suffixes=, such as ('', '_right'), got {suffixes!r}")
     frames = frame_of(left), frame_of(right)
     if frames[0].library != frames[1].library:
         raise DtypeError(
@@ -93,6 +99,12 @@ def merge(
     if how in ("semi", "anti"):
         return frames[0].taken(rows.left)
     return _side_by_side(frames, keys, rows, len(elements), how, suffixes)
+
+
+def _are_suffixes(given: Any) -> bool:
+    """Whether these are two texts. None is no text, as pandas has it."""
+    is_pair = isinstance(given, list | tuple) and len(given) == 2
+    return is_pair and all(each is None or isinstance(each, str) for each in given)
 
 
 def _keys(

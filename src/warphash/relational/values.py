@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays.adapters.numpy import address_of
+from ..arrays.adapters.numpy import NUMPY, address_of
 from ..arrays.arrow_values import Valid
+from ..arrays.decimals import decimal_scale
 from ..arrays.library import ArrayView
-from ..errors import DeviceError, ShapeError
+from ..errors import DeviceError, DtypeError, ShapeError
 from ..runtime.abi import ValueType
 from ..storage.groups.records import Column
+from .decimal_sums import ordered, parts_of
 from .device_elements import DeviceElements, number_device_rows
 from .elements import ArrayElements, ColumnElements, elements_of
 from .items import Fixed, Items, Text, nan_among
@@ -33,17 +35,28 @@ def _word_dtype(kind: str) -> np.dtype[Any]:
 class Values:
     """A column of values in host memory.
 
+    Values of a type that is not read, such as lists and structs, can be counted and taken. Their items stand for them.
+
     Attributes
     ----------
     elements, items
         As of any array or column.
+    unread
+        Why items were not read; None if they were.
     valid
         Which values are neither null nor NaT; None if all are.
     """
 
     def __init__(self, elements: ArrayElements | ColumnElements) -> None:
         self.elements = elements
-        self.items: Items = elements.items
+        self.unread: DtypeError | ShapeError | None = None
+        try:
+            self.items: Items = elements.items
+        except (DtypeError, ShapeError) as error:
+            if not isinstance(elements, ColumnElements):
+                raise
+            valid = elements.valid
+            self.unread, self.items = error, Fixed(np.zeros(len(valid), "V1"), None if valid.all() else valid)
         self.valid: Valid = self.items.valid
         if self.is_time and (missing := nan_among(self.items)).any():
             self.valid = ~missing if self.valid is None else self.valid & ~missing
@@ -65,10 +78,32 @@ class Values:
         """The type of the items."""
         return self.items.array.dtype
 
+    @property
+    def is_decimal(self) -> bool:
+        """Whether they are decimal numbers."""
+        return not isinstance(self.items, Text) and decimal_scale(self.dtype) is not None
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether `numbers` stand for values of another type, in their order: an extreme is taken of the column."""
+        return self.is_time or self.is_decimal
+
+    @cached_property
+    def parts(self) -> list[Values]:
+        """Decimal numbers in parts that kernels sum (`decimal_sums.py`)."""
+        return [_with_nulls(part, self.valid) for part in parts_of(self.items.array, self.valid)]
+
+    @cached_property
+    def counted(self) -> Values:
+        """Values with the same nulls, which take no time to read."""
+        return self if self.valid is None or not self.is_decimal else _with_nulls(self.valid.view(np.uint8), self.valid)
+
     @cached_property
     def numbers(self) -> npt.NDArray[Any] | None:
         """The values as kernels read them: truth values and times as integers. None if they are no numbers."""
         array = self.items.array
+        if self.is_decimal:
+            return ordered(array, self.valid)
         if self.kind == "b":
             return np.not_equal(array.view(np.uint8), 0).view(np.uint8)  # any byte but 0 is True
         if self.is_time:
@@ -95,6 +130,8 @@ class Values:
 
     def distinct(self, rows: Indices, codes: Indices) -> Indices:
         """Which of some rows first have a pair of a code, of which there is one for each of the rows, and a value."""
+        if self.unread is not None:
+            raise self.unread
         items = self.items._replace(array=self.items.array[rows], valid=None)
         return number_tuples([Fixed(codes), items], Asked()).firsts
 
@@ -105,10 +142,14 @@ class Values:
 
 
 class DeviceValues:
-    """A column of values on a GPU, where no value is a null or a time. Attributes are those of `Values`."""
+    """A column of values on a GPU, where no value is a null, a time or a decimal number.
+
+    Attributes are those of `Values`.
+    """
 
     valid: Valid = None
-    is_time = False
+    is_time = is_decimal = is_ordered = False
+    unread = None
 
     def __init__(self, elements: DeviceElements) -> None:
         self.elements = elements
@@ -158,6 +199,12 @@ class DeviceValues:
     def word_dtype(self) -> np.dtype[Any]:
         """As of `Values`."""
         return _word_dtype(self.kind)
+
+
+def _with_nulls(array: npt.NDArray[Any], valid: Valid) -> Values:
+    made = Values(ArrayElements(NUMPY.see(array)))
+    made.valid = valid
+    return made
 
 
 AnyValues = Values | DeviceValues

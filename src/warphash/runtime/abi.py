@@ -454,7 +454,7 @@ MOST_OWNERS = 256
 class OwnerSegments(ctypes.Structure):
     """A batch in segments, and where the elements of each segment go."""
 
-    _fields_ = _words("elements ranks length segments starts sizes")
+    _fields_ = _words("elements ranks length segments starts sizes run_rows")
 
 
 class OwnerBatch(Launch):

@@ -52,6 +52,17 @@ def _real(values: Any, table: Any) -> Any:
     return values.cast(arrow.float64(), safe=False)
 
 
+def _summed(values: Any, table: Any) -> Any:
+    """Values in a type that a sum of them has: float64, or the widest decimal numbers."""
+    import pyarrow as arrow
+
+    type_ = values.type
+    if not arrow.types.is_decimal(type_):
+        return _real(values, table)
+    is_wide = arrow.types.is_decimal256(type_)
+    return values.cast(arrow.decimal256(76, type_.scale) if is_wide else arrow.decimal128(38, type_.scale))
+
+
 def _truth(values: Any, table: Any) -> Any:
     import pyarrow as arrow
     from pyarrow import compute
@@ -68,10 +79,13 @@ _KEPT: dict[str, tuple[_Kept, ...]] = {
     "max": (_Kept(_value, "max"),),
     "first": (_Kept(_value, "first"),),
     "last": (_Kept(_value, "last"),),
-    "mean": (_Kept(_real, "sum"), _Kept(_count, "sum")),
+    "mean": (_Kept(_summed, "sum"), _Kept(_count, "sum")),
     "any": (_Kept(_truth, "any"),),
     "all": (_Kept(_truth, "all"),),
 }
+
+_IN_TYPE = ("sum", "prod", "min", "max")
+"""The operations whose states are in the type of the answer. An extreme is in another type than nulls of no type."""
 
 FOLDED = frozenset(_KEPT)
 """The operations whose answers follow from states."""
@@ -85,7 +99,7 @@ class States:
     asked
         The answers.
     types
-        Their types. A sum or a product is kept in the type of the answer.
+        Their types. Sums, products and extremes are kept in the type of the answer.
     """
 
     def __init__(self, asked: Asked, types: Mapping[str, Any]) -> None:
@@ -100,7 +114,7 @@ class States:
         made = {}
         for name, (place, operation) in self._asked.items():
             column = None if place is None else table[values[place]]
-            if operation in ("sum", "prod") and column is not None:
+            if operation in _IN_TYPE and column is not None:
                 column = column.cast(self._types[name], safe=False)
             for label, kept in zip(self._columns[name], _KEPT[operation], strict=True):
                 made[label] = kept.start(column, table)
@@ -128,4 +142,4 @@ class States:
             return table[labels[0]]
         total, count = (table[label] for label in labels)
         counts = compute.if_else(compute.equal(count, 0), arrow.scalar(None, arrow.int64()), count)
-        return compute.divide(total, counts.cast(arrow.float64(), safe=False))
+        return compute.divide(total.cast(arrow.float64(), safe=False), counts.cast(arrow.float64(), safe=False))

@@ -27,6 +27,7 @@ Path = str | os.PathLike[str]
 _LEAST_FIRST = "order"
 """The column of the negative counts: the largest count comes first."""
 
+_EXAMPLE = '{"total": ("price", "sum")}'
 _POSITIONS = ("argmin", "argmax")
 
 
@@ -44,10 +45,11 @@ def unique(
     Parameters
     ----------
     src
-        Rows that may take more memory than there is: the path of a Parquet file, or a list of paths, whose rows are one
+        Rows that may take more memory than there is: the path of a Parquet file, a pattern such as
+        ``"data/*.parquet"``, whose files come in the order of their paths, or a list of these, whose rows are one
         behind the other; a data set, a RecordBatchReader or a Table of PyArrow; a frame of pandas, or a mapping of
         names to arrays; an object with ``__arrow_c_stream__``, such as a frame of Polars or a relation of DuckDB; or an
-        iterator of RecordBatches or Tables. What can be read once only is used up.
+        iterator of RecordBatches, Tables or frames. What can be read once only is used up.
     on
         Names of columns; None: all.
     out
@@ -69,12 +71,12 @@ def unique(
     Raises
     ------
     ParameterError
-        If there is no such column, or more than one; for another text in ``memory`` or path in ``out``; for files that
-        cannot be read; and for files or batches with different columns.
+        If there is no such column, or more than one; for another text in ``memory``, path in ``out`` or object in
+        ``progress``; for files that cannot be read; and for files or batches with different columns.
     DtypeError
         For another source, and as `warphash.unique`.
     PathError
-        If a path is no file, or takes none.
+        If a path is no file, or takes none, if no file matches a pattern, and if ``folder`` is not there.
     MemoryError
         If the disk is full, or the rows of one key are too many.
 
@@ -123,7 +125,7 @@ def count(
     Raises
     ------
     ParameterError
-        As `unique`; and if a key has the name of the counts.
+        As `unique`; and if a key has the name of the counts, or that is no text.
     DtypeError, PathError, MemoryError
         As `unique`.
 
@@ -134,6 +136,8 @@ def count(
     >>> stream.count(pa.table({"user": [7, 3, 3]})).read_all().to_pylist()
     [{'user': 3, 'count': 2}, {'user': 7, 'count': 1}]
     """
+    if not isinstance(name, str):
+        raise ParameterError(f"expected name= to be a text, the name of the counts, got {name!r}")
     work = Workspace(memory, folder, progress)
     source = opened(src, work)
     names = chosen(source, on)
@@ -188,9 +192,21 @@ def group_by(
     >>> stream.group_by(sold, "shop", {"total": ("price", "sum")}).read_all().to_pylist()
     [{'shop': 7, 'total': 4.0}, {'shop': 3, 'total': 4.0}]
     """
+    _check_answers(agg)
     work = Workspace(memory, folder, progress)
     source = opened(src, work)
     return Grouping(source, chosen(source, on), agg, work).answered(out)
+
+
+def _check_answers(agg: Mapping[str, Any]) -> None:
+    """Raise `ParameterError` unless answers have names, and columns are given by names: a source has no others."""
+    if not isinstance(agg, Mapping):
+        raise ParameterError(f"expected agg to be as {_EXAMPLE}, got {agg!r}: name each answer")
+    for name, given in agg.items():
+        if not isinstance(name, str):
+            raise ParameterError(f"expected names of answers as texts, such as {_EXAMPLE}, got {name!r}")
+        if given != "size" and not (isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str)):
+            raise ParameterError(f"expected (name of a column, operation) or 'size' for {name}, got {given!r}")
 
 
 class Grouping:
@@ -207,6 +223,7 @@ class Grouping:
     def __init__(
         self, source: Source, names: list[str], agg: Mapping[str, Any], work: Workspace, by: str | None = None
     ) -> None:
+        names = list(dict.fromkeys(names))
         self._source, self._names, self._work, self._by = source, names, work, by
         self._keys = keys_of(source, names)
         empty = source.schema.empty_table()
@@ -232,7 +249,7 @@ class Grouping:
         order = [ROW] if self._by is None else [_LEAST_FIRST, ROW]
         runs = Runs(order, self._work)
         for table in self._parts():
-            runs.add([table], is_sorted=self._by is None)
+            runs.add([table], is_sorted=False)
         for table in runs.merged():
             yield self._in_schema(table)
 
@@ -244,7 +261,7 @@ class Grouping:
         return arrow.table(columns, schema=self._schema)
 
     def _parts(self) -> Iterator[Any]:
-        """Tables of keys, answers and first rows, each in the order of first rows."""
+        """Tables of keys, answers and first rows."""
         if all(operation in FOLDED for _, operation in self._asked.values()):
             for table in self.states():
                 yield self._ordered(self._with_answers(table))

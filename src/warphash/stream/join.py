@@ -51,8 +51,12 @@ _PARTNER = "partner"
 _INT64 = np.dtype(np.int64)
 _ROWS_AT_ONCE = 1 << 16
 _KEY_COPIES, _ROW_COPIES = 6, 14
-"""Bytes that it takes to look keys up, beside each byte of keys: of one column or of integers, and of several columns
-(measured: 5.2 to 6.7 for integers, 12 for short strings; 4.1 to 5.6 for two columns of int64, 14 for others)."""
+"""Bytes that it takes to look keys up, beside each byte of keys: of one column, and of several columns (measured: 12
+for short strings, 14 for two columns that are not integers)."""
+
+_UNIQUE_ROW_BYTES, _ROW_BYTES = (58, 40), (95, 115)
+"""Bytes that it takes to look up a row of integers of one column, and of several, beside a copy of the keys: if no key
+repeats (measured: 50 to 58, and 27 to 39), and else (measured: up to 93, and 108 to 114, where few keys repeat)."""
 
 _FEWER = 4
 """Where the leading side has so many times fewer rows, its keys tell which rows of the other side are needed at all."""
@@ -142,6 +146,17 @@ class _Side(NamedTuple):
         return rows_at(frame, [frame.names.index(name) for name in names])
 
 
+class _InMemory(NamedTuple):
+    """The other side of a join: its columns of the answer, its keys, and what tells which rows may have a partner.
+
+    ``known`` is None if it has no rows.
+    """
+
+    payload: Any
+    known: KeyRows | None
+    likely: LikelyRows
+
+
 class _Column(NamedTuple):
     """A column of the answer: a column of the leading side, or one of the other side."""
 
@@ -180,20 +195,21 @@ class _Joining:
             yield from self._some_rows(other)
             return
         other = self._needed(other)
-        held, is_all = self._held(other)
-        if is_all:
-            yield from self._streamed(joined_tables(held) if held else None)
-        else:
+        held, is_all = self._held(other, may_repeat=False)
+        found = self._in_memory(held) if is_all else None
+        if found is None:
             yield from self._divided(held, other)
+        else:
+            yield from self._streamed(found)
 
     # ---- the other side
-    def _held(self, tables: Iterator[Any]) -> tuple[list[Any], bool]:
+    def _held(self, tables: Iterator[Any], *, may_repeat: bool = True) -> tuple[list[Any], bool]:
         """Tables up to the limit of memory, and whether these are all."""
         held: list[Any] = []
         size = 0
         for table in tables:
             held.append(table)
-            size += self._cost(table)
+            size += self._cost(table, may_repeat=may_repeat)
             if size < self._limit:
                 continue
             if self._how in ("semi", "anti"):  # one row of each key says all
@@ -204,13 +220,14 @@ class _Joining:
             return held, False
         return held, True
 
-    def _cost(self, table: Any) -> int:
-        """Bytes of a table whose keys are looked up."""
-        names = self._keys.names
-        keys = sum(table[name].nbytes for name in names)
-        is_lean = len(names) == 1 or all(_is_of_integers(table[name]) for name in names)
-        nbytes: int = table.nbytes + keys * (_KEY_COPIES if is_lean else _ROW_COPIES)
-        return nbytes
+    def _cost(self, table: Any, *, may_repeat: bool = True) -> int:
+        """Bytes of a table whose keys are looked up, which may repeat."""
+        columns = [table[name] for name in self._keys.names]
+        nbytes: int = sum(column.nbytes for column in columns)
+        if all(map(_is_of_integers, columns)):
+            row_bytes = (_ROW_BYTES if may_repeat else _UNIQUE_ROW_BYTES)[len(columns) > 1]
+            return int(table.nbytes) + nbytes + len(table) * row_bytes
+        return int(table.nbytes) + nbytes * (_KEY_COPIES if len(columns) == 1 else _ROW_COPIES)
 
     def _needed(self, tables: Iterator[Any]) -> Iterator[Any]:
         """Those rows of the other side that may have a partner, if a few keys tell."""
@@ -241,49 +258,76 @@ class _Joining:
     def _known(self, side: _Side, table: Any) -> KeyRows:
         return KeyRows(self._elements(side, table), nan=self._missing, null=self._missing)
 
-    # ---- in memory
-    def _streamed(self, other: Any) -> Iterator[Any]:
-        """Pairs, with the other side in memory; None: it has no rows."""
-        names = value_names(len(self._payload))
-        payload = self._empty_payload() if other is None else other.select(names).rename_columns(self._payload)
-        payload = payload.combine_chunks()
-        known = None if other is None else self._known(self._other, other)
+    def _in_memory(self, held: list[Any]) -> _InMemory | None:
+        """The other side, taken from a list of its tables; None: these fit only if no key repeats, and some may."""
+        import pyarrow as arrow
+
         likely = LikelyRows(self._work.share if len(self._keys.names) > 1 else 0)
-        if other is not None and likely.is_used:
-            likely.add(self._other_keys.words(other))
+        if not held:
+            return _InMemory(self._empty_payload(), None, likely)
+        other = joined_tables(held)
+        keys = other.select(self._keys.names).combine_chunks()
+        if sum(map(self._cost, held)) < self._limit:
+            known = self._known(self._other, keys)
+        else:
+            elements, missing = self._elements(self._other, keys), self._missing
+            unique = KeyRows.if_unique(elements, nan=missing, null=missing)
+            if unique is None:
+                return None
+            known = unique
+        if likely.is_used:
+            likely.add(self._other_keys.words(keys))
+        columns = [other[name] for name in value_names(len(self._payload))]
+        del other
+        held.clear()
+        for place, column in enumerate(columns):  # one after the other, so that one of them is there twice
+            columns[place] = column.combine_chunks()
+        return _InMemory(arrow.table(columns, names=self._payload), known, likely)
+
+    # ---- in memory
+    def _streamed(self, other: _InMemory) -> Iterator[Any]:
+        """Pairs, with the other side in memory."""
+        payload, known, likely = other
         is_seen = np.zeros(len(payload), np.bool_)
         for table in passes(self._lead.source, self._lead_columns, "rows", self._work):
             if known is None:
                 if self._keeps_all:
                     yield self._side_by_side(table, np.arange(len(table)), payload, np.full(len(table), -1))
                 continue
-            codes = self._codes(known, table, likely)
-            for rows, partners in self._pairs(known, codes, table, payload, keeps_all=self._keeps_all):
-                is_seen[partners[partners >= 0]] = True
+            for rows, partners in self._found(known, table, payload, likely):
+                if self._how == "outer":
+                    is_seen[partners[partners >= 0]] = True
                 yield self._side_by_side(table, rows, payload, partners)
         if self._how == "outer":
             yield from self._alone(payload.filter(~is_seen))
 
-    def _codes(self, known: KeyRows, table: Any, likely: LikelyRows) -> Rows:
-        """The code of each row's key. Rows that are not likely to have one are not looked up."""
+    def _found(self, known: KeyRows, table: Any, payload: Any, likely: LikelyRows) -> Iterator[tuple[Rows, Rows]]:
+        """As `_pairs`. Rows that are not likely to have a partner are not looked up."""
         keys = table.select(self._lead.on).rename_columns(self._keys.names)
         places = likely.places(self._keys.words(keys)) if likely.is_used else None
-        found: Rows = known.codes_of(self._elements(self._lead, keys if places is None else keys.take(places)))
-        if places is None:
-            return found
-        codes = np.full(len(table), -1, found.dtype)
-        codes[places] = found
-        return codes
+        codes = known.codes_of(self._elements(self._lead, keys if places is None else keys.take(places)))
+        if places is not None and self._keeps_all:
+            every = np.full(len(table), -1, codes.dtype)
+            every[places] = codes
+            places, codes = None, every
+        for rows, partners in self._pairs(known, codes, table, payload, keeps_all=self._keeps_all):
+            yield rows if places is None else places[rows], partners
 
     def _pairs(
         self, known: KeyRows, codes: Rows, table: Any, payload: Any, *, keeps_all: bool
     ) -> Iterator[tuple[Rows, Rows]]:
-        """Rows of a table, and those of the other side that are their partners: as many at a time as memory takes."""
+        """Positions of codes, and rows of the other side that are their partners: as many at a time as memory takes."""
+        row_bytes = sum(each.nbytes // max(1, len(each)) + 16 for each in (table, payload))
+        most = min(_ROWS_AT_ONCE, max(1, self._work.share // row_bytes))
+        if known.is_unique:
+            rows = np.arange(len(codes)) if keeps_all else np.flatnonzero(codes >= 0)
+            for at in range(0, len(rows), most):
+                some = rows[at : at + most]
+                yield some, codes[some]
+            return
         elements = elements_of(codes)
         counts = known.counts_of(codes)
         ends = (counts.clip(1) if keeps_all else counts).cumsum()
-        row_bytes = sum(each.nbytes // max(1, len(each)) + 16 for each in (table, payload))
-        most = min(_ROWS_AT_ONCE, max(1, self._work.share // row_bytes))
         begin, done = 0, 0
         while begin < len(ends):
             end = max(begin + 1, int(np.searchsorted(ends, done + most, "right")))

@@ -21,17 +21,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.adapters.numpy import address_of
+from ..runtime.devices import engine_for
+from ..storage.joins.folded_words import fold_words
+
 __all__ = ["Words", "forms_of", "words_of"]
 
 Words = npt.NDArray[np.uint64]
 
-_ODD = np.uint64(0x9E3779B97F4A7C15)
+_ODD = 0x9E3779B97F4A7C15
 """2^64 over the golden ratio."""
 
-_LAST_ODD = np.uint64(0xBF58476D1CE4E5B9)
+_LAST_ODD = 0xBF58476D1CE4E5B9
 _NULL, _NAN = np.uint64(0x5851F42D4C957F2D), np.uint64(0x7FF8000000000000)
-_HALF = np.uint64(32)
-
 _UNITS = ("s", "ms", "us", "ns")
 
 _DECIMAL_DIGITS = 76
@@ -63,9 +65,7 @@ def words_of(columns: Sequence[Any], forms: Sequence[Form]) -> Words:
     words = np.zeros(len(columns[0]), np.uint64)
     for column, form in zip(columns, forms, strict=True):
         _fold(words, column, form)
-    words ^= words >> _HALF
-    words *= _LAST_ODD
-    words ^= words >> _HALF
+    fold_words(engine_for("cpu"), address_of(words), 0, len(words), _LAST_ODD)
     return words
 
 
@@ -99,7 +99,7 @@ def _fold(words: Words, column: Any, form: Form) -> None:
     import pyarrow as arrow
 
     is_ = arrow.types
-    chunk = column.combine_chunks() if isinstance(column, arrow.ChunkedArray) else column
+    chunk = _one_chunk(column) if isinstance(column, arrow.ChunkedArray) else column
     if isinstance(chunk, arrow.ChunkedArray):  # as it does not fit into one chunk
         begin = 0
         for part in chunk.chunks:
@@ -121,10 +121,13 @@ def _fold(words: Words, column: Any, form: Form) -> None:
         _fold_words(words, found)
 
 
+def _one_chunk(column: Any) -> Any:
+    """The chunks of a column as one, if they fit into one."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()  # which copies a single one, too
+
+
 def _fold_words(words: Words, found: Words) -> None:
-    words ^= found
-    words *= _ODD
-    words ^= words >> _HALF
+    fold_words(engine_for("cpu"), address_of(words), address_of(np.ascontiguousarray(found)), len(words), _ODD)
 
 
 def _text_tests(is_: Any) -> tuple[Any, ...]:
@@ -153,7 +156,8 @@ def _numbers(chunk: Any) -> Words | None:
         if type_.bit_width not in (8, 16, 32, 64):
             return None
         signed = not is_.is_unsigned_integer(type_)
-        return _values(chunk, np.dtype(f"{'i' if signed else 'u'}{type_.bit_width // 8}")).astype(np.int64).view("u8")
+        found = _values(chunk, np.dtype(f"{'i' if signed else 'u'}{type_.bit_width // 8}"))
+        return found.astype(np.int64, copy=False).view(np.uint64)
     return np.zeros(n, np.uint64) if is_.is_null(type_) else None
 
 

@@ -49,8 +49,9 @@ def answered(work: Workspace, schema: Any, answer: Answer, out: str | os.PathLik
         import pyarrow as arrow
 
         return arrow.RecordBatchReader.from_batches(schema, _batches(work, answer))
-    if Path(out).suffix.lower() != ".parquet":
-        raise ParameterError(f"expected out= to be a path .parquet, got {os.fspath(out)!r}: leave it out for a reader")
+    if not isinstance(out, str | os.PathLike) or Path(out).suffix.lower() != ".parquet":
+        got = os.fspath(out) if isinstance(out, os.PathLike) else out
+        raise ParameterError(f"expected out= to be a path .parquet, got {got!r}: leave it out for a reader")
     with work:
         atomic_file.check(out)
         rows = 0

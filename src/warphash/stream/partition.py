@@ -2,7 +2,8 @@
 
 Tables with key columns come in. As long as they fit into the share of memory of a call, they are held. Then they go to
 one file for each of 32 parts, by bits of the words of their keys (`key_hash`). Rows with equal keys are in one part.
-Then one part after the other is handled as all rows were. If a part does not fit, the next bits of the words divide it.
+Then one part after the other is handled as all rows were, small ones together. If a part does not fit, the next bits of
+the words divide it.
 
 `folded` is for states that have one row for each distinct key: before anything is written, and in each part, rows with
 equal keys become one. So a key with any number of rows fits. `whole` is for answers that need all rows of a key at
@@ -85,15 +86,15 @@ def folded(tables: Iterable[Any], fold: Fold, keys: Keys, work: Workspace, level
         _check_divisible(state, keys, work, level)
         rows = itertools.chain([state], source)
         del state
-        for part in partitioned(rows, keys, work, level):
-            yield from folded(_read_once(part), fold, keys, work, level + 1)
+        for parts in _together(partitioned(rows, keys, work, level), work.share):
+            yield from folded(_read_once(parts), fold, keys, work, level + 1)
         return
     if held:
         yield fold(joined_tables(held))
 
 
 def whole(tables: Iterable[Any], keys: Keys, work: Workspace, level: int = 0) -> Iterator[Any]:
-    """Tables with all rows of their keys each, part by part, in the order in which the rows came.
+    """Tables with all rows of their keys each, part by part. The rows of a key are in the order in which they came.
 
     Raises
     ------
@@ -116,8 +117,8 @@ def whole(tables: Iterable[Any], keys: Keys, work: Workspace, level: int = 0) ->
     _check_divisible(first, keys, work, level)
     rows = itertools.chain([first], source)
     del first
-    for part in partitioned(rows, keys, work, level):
-        yield from whole(_read_once(part), keys, work, level + 1)
+    for parts in _together(partitioned(rows, keys, work, level), work.share):
+        yield from whole(_read_once(parts), keys, work, level + 1)
 
 
 def partitioned(
@@ -197,6 +198,21 @@ def _check_divisible(table: Any, keys: Keys, work: Workspace, level: int) -> Non
         )
 
 
-def _read_once(file: SpillFile) -> Iterator[Any]:
-    yield from file.read()
-    file.remove()
+def _together(files: Iterable[SpillFile], nbytes: int) -> Iterator[list[SpillFile]]:
+    """Parts, those that follow each other together as long as they take less than so many bytes."""
+    held: list[SpillFile] = []
+    size = 0
+    for file in files:
+        if held and size + file.nbytes >= nbytes:
+            yield held
+            held, size = [], 0
+        held.append(file)
+        size += file.nbytes
+    if held:
+        yield held
+
+
+def _read_once(files: Iterable[SpillFile]) -> Iterator[Any]:
+    for file in files:
+        yield from file.read()
+        file.remove()

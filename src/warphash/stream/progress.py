@@ -8,9 +8,12 @@ import time
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+from ..errors import ParameterError
+
 __all__ = ["Lines", "Progress", "Silent", "counted", "progress_of"]
 
 _SECONDS = 5.0
+_METHODS = ("begin", "advance", "close")
 
 
 class Progress(Protocol):
@@ -102,6 +105,11 @@ def progress_of(given: Progress | bool | None) -> Progress:
     given
         An object with the methods of `Progress`; True: a bar if standard error is a terminal, else lines; None: the
         bar alone; False: nothing.
+
+    Raises
+    ------
+    ParameterError
+        For another object.
     """
     if given is False:
         return Silent()
@@ -109,6 +117,10 @@ def progress_of(given: Progress | bool | None) -> Progress:
         if sys.stderr is not None and sys.stderr.isatty() and importlib.util.find_spec("rich"):
             return _Bar()
         return Lines() if given else Silent()
+    if isinstance(given, type) or not all(callable(getattr(given, name, None)) for name in _METHODS):
+        raise ParameterError(
+            f"expected progress= to be True, False, None or an object with {', '.join(_METHODS)}, got {given!r}"
+        )
     return given
 
 

@@ -4,6 +4,9 @@ A run is a sequence of tables in ascending order of one or two columns of int64,
 each is in memory. All rows up to the least of the blocks' last rows can be sorted and given out, because no later block
 has a lower one. If there are more runs than blocks fit into memory, some are merged into one run first (Knuth, The Art
 of Computer Programming, volume 3, section 5.4.1).
+
+A step of a merge looks at each of its runs, and gives out about as many rows as a block has. So blocks are as large as
+memory allows for the runs that are merged, and passes merge about as many runs each.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .partition import joined_tables
+from .partition import joined_tables, larger_tables
 from .spill import SpillFile
 from .workspace import Workspace
 
@@ -44,7 +47,7 @@ class Runs:
         The first run stays in memory if it is one table and the last one, too.
         """
         if not is_sorted:
-            tables = [table.take(_places(table, self._order)) for table in tables]
+            tables = [self._in_order(table) for table in tables]
         for held in self._held:
             self._write([held])
         self._held = []
@@ -58,8 +61,9 @@ class Runs:
         if self._held:
             yield from self._held
             return
-        while len(self._files) > _MOST_MERGED:
-            some, self._files = self._files[:_MOST_MERGED], self._files[_MOST_MERGED:]
+        width = _width(len(self._files))
+        while len(self._files) > width:
+            some, self._files = self._files[:width], self._files[width:]
             self._write(self._merge(some))
         yield from self._merge(self._files)
 
@@ -74,28 +78,24 @@ class Runs:
             self._files.append(file)
 
     def _merge(self, files: Sequence[SpillFile]) -> Iterator[Any]:
-        readers = [file.read() for file in files]
-        blocks = [next(reader) for reader in readers]
-        while blocks:
-            lasts = [tuple(int(block[name][-1].as_py()) for name in self._order) for block in blocks]
-            least = min(lasts)
-            ready = []
-            for place, block in enumerate(blocks):
-                rows = _rows_up_to(block, self._order, least)
-                ready.append(block.slice(0, rows))
-                blocks[place] = block.slice(rows)
-            yield from self._sorted([table for table in ready if len(table)])
-            for place in reversed(range(len(blocks))):
-                if not len(blocks[place]):
-                    blocks[place] = next(readers[place], None)
-                    if blocks[place] is None:
-                        del blocks[place], readers[place]
+        nbytes = self._work.block * _MOST_MERGED // max(1, len(files))
+        runs = [_Run(larger_tables(file.read(), nbytes), self._order) for file in files]
+        while runs:
+            least = min(run.last for run in runs)
+            yield from self._sorted([table for run in runs if (table := run.taken(least)) is not None])
+            runs = [run for run in runs if not run.is_over]
         for file in files:
             file.remove()
 
     def _sorted(self, tables: list[Any]) -> Iterator[Any]:
         table = joined_tables(tables)
         yield table if len(tables) == 1 else table.combine_chunks().take(_places(table, self._order))
+
+    def _in_order(self, table: Any) -> Any:
+        first = table[self._order[0]].to_numpy()
+        if bool(np.all(first[:-1] < first[1:])):
+            return table
+        return table.take(_places(table, self._order))
 
 
 def _places(table: Any, order: Sequence[str]) -> npt.NDArray[np.int64]:
@@ -114,11 +114,55 @@ def _places(table: Any, order: Sequence[str]) -> npt.NDArray[np.int64]:
     return np.argsort((columns[0] - least[0]) * second + (columns[1] - least[1]), kind="stable")
 
 
-def _rows_up_to(block: Any, order: Sequence[str], last: tuple[int, ...]) -> int:
-    """How many rows of a sorted block come up to some row."""
-    first = block[order[0]].to_numpy()
-    if len(order) == 1:
-        return int(np.searchsorted(first, last[0], "right"))
-    begin, end = (int(np.searchsorted(first, last[0], side)) for side in ("left", "right"))
-    second = block[order[1]].slice(begin, end - begin).to_numpy()
-    return begin + int(np.searchsorted(second, last[1], "right"))
+def _width(n: int) -> int:
+    """How many of so many runs are merged at one time: the fewest that take no pass more than the most do."""
+    passes = 1
+    while _MOST_MERGED**passes < n:
+        passes += 1
+    return next(width for width in range(1, _MOST_MERGED + 1) if width**passes >= n)
+
+
+class _Run:
+    """What is left of a run: of a block of it, and blocks behind.
+
+    Attributes
+    ----------
+    last
+        The last row of the block, in the columns of the order.
+    is_over
+        No rows are left.
+    """
+
+    def __init__(self, blocks: Iterator[Any], order: Sequence[str]) -> None:
+        self._blocks, self._order = blocks, order
+        self.is_over = False
+        self._next_block()
+
+    def _next_block(self) -> None:
+        block = next(self._blocks, None)
+        if block is None:
+            self.is_over = True
+            return
+        self._block, self._begin = block, 0
+        self._columns = [block[name].to_numpy() for name in self._order]
+        self.last = tuple(int(column[-1]) for column in self._columns)
+
+    def taken(self, last: tuple[int, ...]) -> Any:
+        """The rows up to some row, which is not behind the last one of the block; None: there are none."""
+        begin, end = self._begin, self._end(last)
+        if begin == end:
+            return None
+        table = self._block.slice(begin, end - begin)
+        self._begin = end
+        if end == len(self._block):
+            self._next_block()
+        return table
+
+    def _end(self, last: tuple[int, ...]) -> int:
+        """How many rows of the block come up to some row."""
+        first = self._columns[0]
+        end = int(first.searchsorted(last[0], "right"))
+        if len(last) == 1:
+            return end
+        begin = int(first.searchsorted(last[0]))
+        return begin + int(self._columns[1][begin:end].searchsorted(last[1], "right"))

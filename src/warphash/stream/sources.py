@@ -7,24 +7,43 @@ into the share of the call, and then in a spill file.
 from __future__ import annotations
 
 import copy
+import glob
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from ..arrays.adapters.columns import frame_library
+from ..arrays.arrow_views import without_views
 from ..errors import DtypeError, ParameterError, PathError
 from ..relational.frames import named
+from ..settings import get_num_threads
+from .ahead import ahead
 from .progress import counted
 from .spill import SpillFile
 from .workspace import Workspace
 
 __all__ = ["ParquetSource", "RowGroup", "Source", "opened", "passes"]
 
-_ROWS_AT_ONCE, _FEWEST_ROWS = 1 << 18, 256
+_ROWS_AT_ONCE, _FEWEST_ROWS = 1 << 17, 256
 _STREAMED = {"pre_buffer": False, "buffer_size": 1 << 18}
 """How Parquet files are read: so many bytes of a column at one time. By default, a reader keeps all columns of all row
 groups that it has read."""
+
+_SOURCES = (
+    "paths of Parquet files, a data set, a reader or a table of PyArrow, a frame, a mapping of names to arrays, an "
+    "object with __arrow_c_stream__, or an iterator of batches"
+)
+_MENDS = {
+    "collect": "give .collect() of it, or the path of the file that it scans",
+    "to_frame": "give .to_frame() of it",
+    "iter_batches": "give the path of the file, or .iter_batches() of it",
+    "to_reader": "give .to_reader() of it",
+    "__array__": "give a mapping of the name of the column to it",
+    "readable": "give the path of the file",
+}
+"""What to give in place of plans of lazy frames, columns and open files, by an attribute of their class."""
 
 
 class Source(Protocol):
@@ -63,19 +82,13 @@ def opened(given: Any, work: Workspace, *, again: bool = False) -> Source:
     Raises
     ------
     PathError
-        For a path that is no file.
+        For a path that is no file, and a pattern that no file matches.
     ParameterError
         For files that cannot be read, or without a common schema; and if columns have one name.
     DtypeError
         For another object, and for one that PyArrow makes no table of.
     """
-    import pyarrow as arrow
-
-    try:
-        source = _opened(given, work, again)
-    except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:  # such as columns of objects
-        kind = "mapping" if isinstance(given, Mapping) else type(given).__name__
-        raise DtypeError(f"the {kind} has no table of PyArrow: {error}: convert its columns") from None
+    source = _opened(given, work, again)
     names = source.schema.names
     if not names:
         raise ParameterError("expected a source with columns, got one without")
@@ -91,49 +104,95 @@ def passes(source: Source, columns: list[str], step: str, work: Workspace) -> It
 def _opened(given: Any, work: Workspace, again: bool) -> Source:
     import pyarrow as arrow
 
-    if all(hasattr(given, name) for name in ("schema", "rows", "tables")):
+    kind = type(given)  # whose attributes are no names of columns, as those of a frame may be
+    if hasattr(kind, "tables") and hasattr(given, "rows"):
         source: Source = given
         return source
     if isinstance(given, str | os.PathLike):
         return ParquetSource([given])
     if isinstance(given, list | tuple) and given and all(isinstance(path, str | os.PathLike) for path in given):
         return ParquetSource(given)
-    if isinstance(given, arrow.Table):
-        return _TableSource(given)
-    if hasattr(given, "scanner") and hasattr(given, "schema"):
+    if hasattr(kind, "scanner"):
         return _DataSetSource(given)
-    if isinstance(given, Mapping):
-        return _TableSource(arrow.table(dict(given)))
-    if isinstance(given, arrow.RecordBatch):
-        return _TableSource(arrow.Table.from_batches([given]))
-    if type(given).__module__.partition(".")[0] == "pandas":
-        return _TableSource(arrow.Table.from_pandas(given, preserve_index=False))
+    if (table := _table_of(given)) is not None:
+        return _TableSource(table)
     if isinstance(given, arrow.RecordBatchReader):
         return _ReadOnce(given.schema, iter(given), work, again)
+    if (mend := _mend_of(given)) is not None:
+        raise DtypeError(f"expected {_SOURCES}, got {kind.__name__}: {mend}")
     if hasattr(given, "__arrow_c_stream__"):
-        reader = arrow.RecordBatchReader.from_stream(given)
+        reader = _made(given, arrow.RecordBatchReader.from_stream)
         return _ReadOnce(reader.schema, iter(reader), work, again)
     if isinstance(given, Iterable) and not isinstance(given, bytes):
-        return _of_iterator(iter(given), work, again)
-    raise DtypeError(
-        "expected paths of Parquet files, a data set, a reader or a table of PyArrow, a frame, an object with "
-        f"__arrow_c_stream__, or an iterator of batches, got {type(given).__name__}"
-    )
+        return _of_iterator(given, work, again)
+    raise DtypeError(f"expected {_SOURCES}, got {kind.__name__}: convert it to one of these")
 
 
-def _of_iterator(batches: Iterator[Any], work: Workspace, again: bool) -> Source:
+def _table_of(given: Any) -> Any:
+    """The table of what is one, or a frame of pandas or a mapping; None for another object."""
+    import pyarrow as arrow
+
+    if isinstance(given, arrow.Table):
+        return given
+    if isinstance(given, arrow.RecordBatch):
+        return arrow.Table.from_batches([given])
+    if isinstance(given, Mapping):
+        for name in given:
+            if not isinstance(name, str):
+                raise ParameterError(f"expected names of columns as texts, got {name!r}: rename it")
+        return _made(dict(given), arrow.table, "mapping")
+    if frame_library(given) == "pandas":
+        return _made(given, lambda frame: arrow.Table.from_pandas(frame, preserve_index=False))
+    return None
+
+
+def _made(given: Any, make: Callable[[Any], Any], kind: str = "") -> Any:
+    """What PyArrow makes of an object, which may have columns that it does not know."""
+    import pyarrow as arrow
+
+    try:
+        return make(given)
+    except (arrow.ArrowException, TypeError, ValueError, OverflowError) as error:  # such as columns of objects
+        about = ": ".join(map(str, error.args))
+        raise DtypeError(
+            f"the {kind or type(given).__name__} has no table of PyArrow: {about}: convert its columns"
+        ) from None
+
+
+def _mend_of(given: Any) -> str | None:
+    """What to give in place of an object that is often taken for a source; None for another one."""
+    kind = type(given)
+    for name, mend in _MENDS.items():
+        if hasattr(kind, name) and frame_library(given) is None:
+            return mend
+    return None
+
+
+def _of_iterator(given: Iterable[Any], work: Workspace, again: bool) -> Source:
+    batches = map(_batch_of, given)
     first = next(batches, None)
     if first is None:
-        raise ParameterError("expected at least one batch, got an iterator without: give a RecordBatchReader")
-    _check_batch(first)
+        raise ParameterError(
+            f"expected at least one path or batch, got an empty {type(given).__name__}: give a RecordBatchReader, "
+            "whose columns are known without a batch"
+        )
     return _ReadOnce(first.schema, itertools.chain([first], batches), work, again)
 
 
-def _check_batch(given: Any) -> None:
+def _batch_of(given: Any) -> Any:
+    """The table of an item of an iterator."""
     import pyarrow as arrow
 
-    if not isinstance(given, arrow.Table | arrow.RecordBatch):
-        raise DtypeError(f"expected batches or tables of PyArrow from the iterator, got {type(given).__name__}")
+    if not isinstance(given, Mapping) and (table := _table_of(given)) is not None:
+        return table
+    if frame_library(given) is not None:
+        return _made(given, lambda frame: arrow.RecordBatchReader.from_stream(frame).read_all())
+    mend = "convert each of them"
+    if isinstance(given, str | os.PathLike):
+        mend = "give a list of paths"
+    elif isinstance(given, Mapping):
+        mend = "give pyarrow.Table.from_pylist(rows)"
+    raise DtypeError(f"expected batches, tables or frames from the iterator, got {type(given).__name__}: {mend}")
 
 
 class _TableSource:
@@ -202,13 +261,10 @@ class ParquetSource:
         import pyarrow as arrow
         from pyarrow import parquet
 
-        self._paths, self._parquet = [Path(path) for path in paths], parquet
+        self._paths, self._parquet = [file for path in paths for file in _files_at(path)], parquet
         schemas, self.rows = [], 0
         self.groups: list[RowGroup] = []
         for place, path in enumerate(self._paths):
-            if not path.is_file():
-                what = "is a folder: give pyarrow.dataset.dataset(folder)" if path.is_dir() else "is not there"
-                raise PathError(f"the file {path} {what}" if not path.is_dir() else f"{path} {what}")
             try:
                 with parquet.ParquetFile(path) as file:
                     schemas.append(_without_views(file.schema_arrow))
@@ -238,7 +294,11 @@ class ParquetSource:
         return made
 
     def tables(self, columns: list[str], nbytes: int) -> Iterator[Any]:
-        """As of `Source`."""
+        """As `Source.tables`. If a call may use two threads, one of them reads ahead."""
+        tables = self._tables(columns, nbytes)
+        return ahead(tables) if get_num_threads() > 1 else tables
+
+    def _tables(self, columns: list[str], nbytes: int) -> Generator[Any, None, None]:
         import pyarrow as arrow
 
         schema = _some(self.schema, columns)
@@ -248,6 +308,25 @@ class ParquetSource:
                 numbers = [group.number for group in groups]
                 for batch in file.iter_batches(rows, row_groups=numbers, columns=columns):
                     yield from _cut(arrow.Table.from_batches([batch]).select(columns).cast(schema), nbytes)
+
+
+def _files_at(given: str | os.PathLike[str]) -> list[Path]:
+    """The file at a path, or all files that a pattern matches, in the order of their paths."""
+    path, text = Path(given), os.fspath(given)
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        raise PathError(
+            f"{path} is a folder: give pyarrow.dataset.dataset(folder), or a pattern such as {path}/*.parquet"
+        )
+    if "://" in text:
+        raise PathError(f"{text} is no path of this machine: give pyarrow.dataset.dataset({text!r})")
+    if not any(letter in text for letter in "*?["):
+        raise PathError(f"the file {path} is not there")
+    found = sorted(found for match in glob.glob(text, recursive=True) if (found := Path(match)).is_file())  # noqa: PTH207
+    if not found:
+        raise PathError(f"no file matches {text}: see the folder, and the ending of its files")
+    return found
 
 
 class _ReadOnce:
@@ -271,7 +350,6 @@ class _ReadOnce:
         self._is_read = True
         size, rows = 0, 0
         for batch in self._batches:
-            _check_batch(batch)
             given = batch if isinstance(batch, arrow.Table) else arrow.Table.from_batches([batch])
             if given.schema.names != self.schema.names:
                 expected, got = (", ".join(schema.names) for schema in (self.schema, given.schema))
@@ -319,11 +397,15 @@ def _some(schema: Any, columns: Sequence[str]) -> Any:
 
 
 def _without_views(schema: Any) -> Any:
-    """A schema in which strings and bytes lie in one buffer: rows of others cannot be taken."""
+    """A schema in which text and bytes lie in one buffer: rows of others cannot be taken."""
     import pyarrow as arrow
 
-    plain = {arrow.string_view(): arrow.large_string(), arrow.binary_view(): arrow.large_binary()}
-    return arrow.schema([field.with_type(plain.get(field.type, field.type)) for field in schema])
+    def plain(type_: Any) -> Any:
+        if arrow.types.is_dictionary(type_):  # whose items become keys
+            return arrow.dictionary(type_.index_type, without_views(type_.value_type), type_.ordered)
+        return without_views(type_)
+
+    return arrow.schema([field.with_type(plain(field.type)) for field in schema])
 
 
 def _cut(table: Any, nbytes: int) -> Iterator[Any]:

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..errors import PathError, refused_by_system
+from ..errors import ParameterError, PathError, refused_by_system
 
 try:
     import fcntl
@@ -35,7 +35,8 @@ except ImportError:  # Windows
 
 __all__ = ["SpillFile", "SpillFolder"]
 
-_MEND = "make room there, or give folder= on another disk"
+_NO_ROOM = "make room there, or give folder= on another disk"
+_REFUSED = "give folder= where this user may make files"
 _LOCK = ".lock"
 
 
@@ -46,9 +47,18 @@ class SpillFolder:
     ----------
     folder
         Where to make it; None: in the temporary folder of the system.
+
+    Raises
+    ------
+    ParameterError
+        If it is no path.
+    PathError
+        If there is no such folder.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        if folder is not None:
+            _check_folder(folder)
         self._base = Path(tempfile.gettempdir() if folder is None else folder) / f"warphash-{_user()}"
         self._lock: BinaryIO | None = None
         self._made: Path | None = None
@@ -169,10 +179,18 @@ def _reported(folder: Path) -> Iterator[None]:
     except PathError:
         raise
     except OSError as error:
-        made = refused_by_system(error, f"a spill file in {folder}", _MEND)
+        made = refused_by_system(error, f"a spill file in {folder}", _REFUSED)
         if isinstance(made, MemoryError):
-            made = MemoryError(f"{made}: {_MEND}")
+            made = MemoryError(f"{made}: {_NO_ROOM}")
         raise made from None
+
+
+def _check_folder(given: str | os.PathLike[str]) -> None:
+    if not isinstance(given, str | os.PathLike):
+        raise ParameterError(f"expected folder= to be the path of a folder, or None, got {given!r}")
+    if not Path(given).is_dir():
+        is_there = "is no folder" if Path(given).exists() else "is not there"
+        raise PathError(f"the folder {os.fspath(given)} {is_there}: make it, or give another folder=")
 
 
 def _user() -> str:

@@ -35,7 +35,9 @@ class Workspace:
     ImportError
         Without PyArrow.
     ParameterError
-        As `bytes_of`.
+        As `bytes_of`, `SpillFolder` and `progress_of`.
+    PathError
+        As `SpillFolder`.
 
     Attributes
     ----------

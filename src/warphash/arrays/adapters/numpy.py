@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..exact import exactly
 from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, alignment_of, array_view
-from ..plain_array import contiguous
+from ..plain_array import contiguous, listed_objects
 
-__all__ = ["NUMPY", "NumpyLibrary", "address_of", "no_stream"]
+__all__ = ["NUMPY", "NumpyLibrary", "address_of", "no_stream", "typed_objects"]
 
 _HEADER_BYTES = object.__basicsize__
 _word_at = ctypes.c_size_t.from_address
@@ -38,7 +39,7 @@ class NumpyLibrary:
         dtype, shape = array.dtype, array.shape
         is_plain = type(array) is np.ndarray and array.flags.c_contiguous and dtype.isnative
         if not is_plain or dtype.hasobject or (shape and shape[0] > MAX_ROWS):
-            array = contiguous(array)
+            array = typed_objects(array) if dtype.kind == "O" else contiguous(array)
             dtype, shape = array.dtype, array.shape
         return array_view(
             (_word_at(id(array) + _HEADER_BYTES).value, shape, dtype, "cpu", None, array, array, self, None, None)
@@ -78,6 +79,13 @@ class NumpyLibrary:
     def example(self, device: str) -> Any:
         """An array in host memory, on whatever device the table is."""
         return np.empty(0, np.uint8)
+
+
+def typed_objects(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """An array of Python objects, in the type that a list of these has."""
+    array = contiguous(array, objects=True)
+    items = listed_objects(array)  # of which each may be a row
+    return exactly(array if items is None else items, None)
 
 
 def no_stream() -> None:

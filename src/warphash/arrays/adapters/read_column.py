@@ -10,16 +10,17 @@ import sys
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...errors import DtypeError
 from ..arrow import check_codes, read_arrow
 from ..arrow_values import Frame, Items, frame_or_items
 from ..decimals import decimal_scale
 from ..library import ArrayView
-from ..plain_array import WITHOUT_UNIT, refuse_unit
+from ..plain_array import WITHOUT_UNIT, is_missing, refuse_unit
 from ..row_names import with_names
 from .columns import column_library
-from .numpy import NUMPY
+from .numpy import NUMPY, typed_objects
 
 __all__ = ["read_column", "see_items"]
 
@@ -129,7 +130,8 @@ def _of_pandas(given: Any) -> Items | Frame:
 def _items(given: Any) -> Items:
     pandas, dtype = sys.modules["pandas"], given.dtype
     if isinstance(dtype, np.dtype) or type(dtype).__name__ == "NumpyEADtype":
-        return Items(np.asarray(given))
+        array = np.asarray(given)
+        return _of_objects(array) if array.dtype.kind == "O" else Items(array)
     if hasattr(dtype, "pyarrow_dtype"):
         made = _of_pandas(given)
         return made.as_rows() if isinstance(made, Frame) else made
@@ -147,6 +149,17 @@ def _items(given: Any) -> Items:
         mend = _MENDS.get(name, "convert the column to a type of NumPy's, or give a list of its values")
         raise DtypeError(f"expected a type that NumPy has, got a pandas column of {dtype}: {mend}")
     return Items(array, None if valid.all() else valid)
+
+
+def _of_objects(array: npt.NDArray[Any]) -> Items:
+    """Python objects, some of which may be nulls, in the type that a list of the others has."""
+    valid = np.array([not is_missing(item) for item in array], np.bool_)
+    if valid.all():
+        return Items(typed_objects(array))
+    kept = typed_objects(array[valid])
+    made = np.zeros((len(array), *kept.shape[1:]), kept.dtype)
+    made[valid] = kept
+    return Items(made, valid)
 
 
 def _of_codes(given: Any) -> Items:

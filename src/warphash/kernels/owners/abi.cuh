@@ -17,7 +17,8 @@ struct OwnerSegments {
   u64 length;    // elements of a segment, but for the last
   u64 segments;  // how many there are
   u64 starts;    // u32 per rank and segment: its elements; later the elements of the rank in the segments before
-  u64 sizes;     // u32 per rank: its elements
+  u64 sizes;     // u32 per rank: its elements, rounded up to whole `run_rows`
+  u64 run_rows;  // the run of each rank begins at a multiple of so many rows
 };
 
 // Keys whose owners are asked for.

@@ -59,6 +59,12 @@ WARPHASH_FN u32 shard_of_row(const u8* row, u64 bytes) {
   return shard_of_hash(hash);
 }
 
+// The rows that the run of a rank takes in the order of owners.
+WARPHASH_FN u32 rows_of_run(const OwnerSegments& t, u32 elements) {
+  const u32 rows = static_cast<u32>(t.run_rows);
+  return (elements + rows - 1) / rows * rows;
+}
+
 // Keys that are words: they have one width, and lie where words may lie.
 template <class Word>
 struct WordKeys {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from ...errors import ParameterError, ShapeError
@@ -23,7 +24,7 @@ from ..groups.spans import cut
 from ..groups.ways import chunks_of
 from ..scratch import starts_of
 
-__all__ = ["SHARDS", "OwnerOrder", "shards_of"]
+__all__ = ["SHARDS", "OwnerOrder", "run_starts", "shards_of"]
 
 SHARDS = 1 << SHARD_BITS
 """Shards that keys fall into. Rank r of R owns the shards s with ``s * R // SHARDS == r``."""
@@ -68,6 +69,11 @@ def shards_of(engine: Engine, keys: int, width: int, n: int, out: int, stream: A
             program.run("shards", OwnerSegments(), batch, count, stream)
 
 
+def run_starts(counts: Sequence[int], run_rows: int) -> list[int]:
+    """Where the runs of ranks begin in the order of owners, of so many elements each; and where the last one ends."""
+    return [0, *accumulate(count + -count % run_rows for count in counts)]
+
+
 class OwnerOrder:
     """The elements of a batch in the order of their owners: first those of rank 0, then those of rank 1, and so on.
 
@@ -86,6 +92,8 @@ class OwnerOrder:
         it are launched here, and the call does not wait for them on a GPU.
     stream
         As of `Engine.allocate`.
+    run_rows
+        The run of each rank begins at a multiple of so many rows (`run_starts`), behind rows of no element.
 
     Raises
     ------
@@ -98,11 +106,23 @@ class OwnerOrder:
         `move` and `restore` allocate nothing.
     """
 
-    def __init__(self, engine: Engine, keys: int, width: int, n: int, ranks: int, counts: int, stream: Any) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        keys: int,
+        width: int,
+        n: int,
+        ranks: int,
+        counts: int,
+        stream: Any,
+        *,
+        run_rows: int = 1,
+    ) -> None:
         if not 1 <= ranks <= MOST_OWNERS:
             raise ParameterError(f"keys have 1 to {MOST_OWNERS} owners, not {ranks}: use fewer ranks")
-        if not 0 <= n <= _MOST_ELEMENTS:
-            raise ShapeError(f"a batch has 0 to {_MOST_ELEMENTS:,} keys, not {n:,}: cut it into several")
+        if not 0 <= n <= _MOST_ELEMENTS - ranks * run_rows:
+            most = _MOST_ELEMENTS - ranks * run_rows
+            raise ShapeError(f"a batch has 0 to {most:,} keys, not {n:,}: cut it into several")
         if width < 1:
             raise ShapeError(f"a key has at least one byte, not {width}")
         self._engine, self._n = engine, n
@@ -114,7 +134,7 @@ class OwnerOrder:
         self._memory = engine.allocate(end, stream)
         starts = self._memory.ptr
         self._owners = starts + owners
-        self._segments = OwnerSegments(elements=n, ranks=ranks, length=length, segments=segments)
+        self._segments = OwnerSegments(elements=n, ranks=ranks, length=length, segments=segments, run_rows=run_rows)
         self._segments.starts, self._segments.sizes = starts, starts + sizes
         batch = _batch_of(keys, width, n)
         batch.owners, batch.counts = self._owners, counts

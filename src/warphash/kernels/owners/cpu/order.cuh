@@ -84,7 +84,7 @@ struct SumOwners : Straight<OwnerSegments, OwnerBatch> {
       starts[segment] = sum;
       sum += count;
     }
-    pointer<u32>(t.sizes)[rank] = sum;
+    pointer<u32>(t.sizes)[rank] = rows_of_run(t, sum);
     pointer<u64>(b.counts)[rank] = sum;
     return false;
   }

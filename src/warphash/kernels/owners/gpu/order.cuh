@@ -275,7 +275,7 @@ struct SumOwners : OverOwnerWarps<OwnerBatch, 1> {
       block_barrier();  // before the sums of the next tile are written
     }
     if (thread_in_block() == 0) {
-      pointer<u32>(t.sizes)[rank] = before_tile;
+      pointer<u32>(t.sizes)[rank] = rows_of_run(t, before_tile);
       pointer<u64>(b.counts)[rank] = before_tile;
     }
   }
