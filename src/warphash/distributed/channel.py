@@ -46,6 +46,9 @@ _FIELDS = 3
 
 _WORD_BYTES = 8
 
+_all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+"""Newer versions of PyTorch warn of the older name."""
+
 
 class Message(NamedTuple):
     """Bytes that one rank sends or receives.
@@ -322,7 +325,7 @@ class Call:
         channel = self._channel
         with channel.peers():
             every = torch.empty(channel.world * len(row), dtype=row.dtype, device=row.device)
-            dist.all_gather_into_tensor(every, row, group=channel.group)
+            _all_gather(every, row, group=channel.group)
             rows: list[list[int]] = every.view(channel.world, len(row)).tolist()
         return rows
 
