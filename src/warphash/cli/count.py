@@ -10,6 +10,7 @@ import typer
 from ..errors import ParameterError
 from . import data_files
 from .data_files import FILES, MEMORY, ON, OUT, STANDARD, TEXT
+from .ranks import DISTRIBUTED
 from .summary import Work
 
 __all__ = ["count"]
@@ -37,6 +38,7 @@ def count(
     ] = None,
     text: Annotated[bool, TEXT] = False,
     memory: Annotated[str | None, MEMORY] = None,
+    distributed: Annotated[bool, DISTRIBUTED] = False,
 ) -> None:
     """Count how often each value of columns appears, the most frequent first.
 
@@ -45,6 +47,9 @@ def count(
     from .. import value_counts
 
     work = Work(out)
+    if distributed:
+        _share(files, on, work, out, memory, _Shown(top, name, plot), text)
+        return
     data_files.check_output(out)
     if plot:
         from ..lab.report.plots import check_picture
@@ -102,6 +107,22 @@ def _stream(
             if shown.plot:
                 _draw(drawn[0] if drawn else answer.schema.empty_table(), shown.plot)
     work.report(rows_in=source.rows, distinct_keys=rows, rows_out=rows if shown.top is None else min(shown.top, rows))
+
+
+def _share(
+    paths: list[str], on: list[str] | None, work: Work, out: str, memory: str | None, shown: _Shown, text: bool
+) -> None:
+    from .ranks import MEMORY, Ranks
+
+    with Ranks(work, paths, out, top=shown.top, plot=shown.plot, text=text) as ranks:
+        from ..distributed import datasets
+
+        names, rows = ranks.looked_at(paths)
+        keys = data_files.chosen(names, on, "--on")
+        _check_name(shown.name, keys)
+        with ranks.step("count"):
+            written = datasets.count(paths, keys, out, name=shown.name, memory=memory or MEMORY)
+        ranks.report(rows_in=rows, distinct_keys=written, rows_out=written)
 
 
 def _draw(counted: Any, path: Path) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from . import data_files
 from .data_files import FILES, MEMORY, ON, OUT, STANDARD, TEXT
+from .ranks import DISTRIBUTED
 from .summary import Work
 
 __all__ = ["Keep", "dedupe"]
@@ -33,6 +34,7 @@ def dedupe(
     check: Annotated[bool, typer.Option("--check", help="Write no rows; exit with 1 if keys repeat.")] = False,
     text: Annotated[bool, TEXT] = False,
     memory: Annotated[str | None, MEMORY] = None,
+    distributed: Annotated[bool, DISTRIBUTED] = False,
 ) -> None:
     """Drop rows whose key another row has. Rows stay whole and in their order."""
     from .. import drop_duplicates
@@ -41,6 +43,9 @@ def dedupe(
     work = Work(out)
     if check and out != STANDARD:
         raise ParameterError("--check writes no rows: leave --out out")
+    if distributed:
+        _share(files, on, _KEEP[keep], work, None if check else out, memory, text)
+        return
     data_files.check_output(out)
     if memory is not None:
         _stream(files, on, _KEEP[keep], work, None if check else out, memory, text)
@@ -80,3 +85,27 @@ def _stream(
     work.report(rows_in=source.rows, rows_out=rows if out else 0, dropped=source.rows - rows)
     if out is None and rows < source.rows:
         raise typer.Exit(1)
+
+
+def _share(
+    paths: list[str],
+    on: list[str] | None,
+    keep: Literal["first", "last", False],
+    work: Work,
+    out: str | None,
+    memory: str | None,
+    text: bool,
+) -> None:
+    from .ranks import MEMORY, Ranks
+
+    with Ranks(work, paths, out, text=text) as ranks:
+        from ..distributed import datasets
+
+        names, rows = ranks.looked_at(paths)
+        keys = data_files.chosen(names, on, "--on")
+        with ranks.step("dedupe"):
+            kept = datasets.dedupe(paths, keys, keep, out, memory=memory or MEMORY)
+            written = kept if out else ranks.total(len(kept))
+        ranks.report(rows_in=rows, rows_out=written if out else 0, dropped=rows - written)
+        if out is None and written < rows:
+            raise typer.Exit(1)

@@ -10,6 +10,7 @@ import typer
 from ..errors import ParameterError
 from . import data_files
 from .data_files import MEMORY, OUT, STANDARD, TEXT
+from .ranks import DISTRIBUTED
 from .summary import Work
 
 __all__ = ["How", "Nulls", "Validate", "join"]
@@ -66,6 +67,7 @@ def join(
     out: Annotated[str, OUT] = STANDARD,
     text: Annotated[bool, TEXT] = False,
     memory: Annotated[str | None, MEMORY] = None,
+    distributed: Annotated[bool, DISTRIBUTED] = False,
 ) -> None:
     """Join two files by columns.
 
@@ -74,7 +76,8 @@ def join(
     from .. import merge
 
     work = Work(out)
-    data_files.check_output(out)
+    if not distributed:
+        data_files.check_output(out)
     mine, comma, theirs = suffixes.partition(",")
     if not comma or "," in theirs:
         raise ParameterError(f"expected two suffixes with a comma between them, such as _x,_y, got {suffixes!r}")
@@ -84,6 +87,9 @@ def join(
         raise ParameterError("expected --on, or --left-on and --right-on: give one of these")
     asked = _Keys(left, right, on, left_on, right_on)
     rules: dict[str, Any] = {"how": how.value, "suffixes": (mine, theirs), "nulls": nulls.value}
+    if distributed:
+        _share(asked, rules, work, out, memory=memory, validate=validate, text=text)
+        return
     if memory is not None:
         if validate:
             raise ParameterError("--validate looks at all keys in memory: leave --memory out, or --validate")
@@ -160,6 +166,19 @@ def _stream(asked: _Keys, rules: dict[str, Any], work: Work, out: str, memory: s
             answer = stream.join(sides[0], sides[1], left_on=keys[0], right_on=keys[1], **rules, **streams.means)
             written = streams.write(answer)
     work.report(left_rows=sides[0].rows, right_rows=sides[1].rows, rows_out=written)
+
+
+def _share(asked: _Keys, rules: dict[str, Any], work: Work, out: str, **others: Any) -> None:
+    from .ranks import Ranks
+
+    with Ranks(work, [asked.left, asked.right], out, **others) as ranks:
+        from ..distributed import datasets
+
+        sides = [ranks.looked_at([path]) for path in (asked.left, asked.right)]
+        keys = asked.chosen([names for names, _ in sides])
+        with ranks.step("join"):
+            written = datasets.join(asked.left, asked.right, left_on=keys[0], right_on=keys[1], out=out, **rules)
+        ranks.report(left_rows=sides[0][1], right_rows=sides[1][1], rows_out=written)
 
 
 def _of_like_types(tables: list[Any], keys: tuple[list[str], list[str]]) -> list[Any]:

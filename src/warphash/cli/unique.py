@@ -8,6 +8,7 @@ import typer
 
 from . import data_files
 from .data_files import FILES, MEMORY, ON, OUT, STANDARD, TEXT
+from .ranks import DISTRIBUTED
 from .summary import Work
 
 __all__ = ["unique"]
@@ -20,6 +21,7 @@ def unique(
     sort: Annotated[bool, typer.Option("--sort", help="In ascending order, not in that of first appearance.")] = False,
     text: Annotated[bool, TEXT] = False,
     memory: Annotated[str | None, MEMORY] = None,
+    distributed: Annotated[bool, DISTRIBUTED] = False,
 ) -> None:
     """Print the distinct values of columns of CSV and Parquet files.
 
@@ -28,6 +30,9 @@ def unique(
     from .. import unique as distinct
 
     work = Work(out)
+    if distributed:
+        _share(files, on, work, out, memory, sort, text)
+        return
     data_files.check_output(out)
     if memory is not None:
         _stream(files, on, work, out, memory, sort, text)
@@ -52,3 +57,17 @@ def _stream(paths: list[str], on: list[str] | None, work: Work, out: str, memory
         with work.step("unique", shown=False):
             rows = streams.write(stream.unique(source, **streams.means))
     work.report(rows_in=source.rows, distinct_keys=rows, rows_out=rows)
+
+
+def _share(
+    paths: list[str], on: list[str] | None, work: Work, out: str, memory: str | None, sort: bool, text: bool
+) -> None:
+    from .ranks import MEMORY, Ranks
+
+    with Ranks(work, paths, out, sort=sort, text=text) as ranks:
+        from ..distributed import datasets
+
+        names, rows = ranks.looked_at(paths)
+        with ranks.step("unique"):
+            written = datasets.unique(paths, data_files.chosen(names, on, "--on"), out, memory=memory or MEMORY)
+        ranks.report(rows_in=rows, distinct_keys=written, rows_out=written)

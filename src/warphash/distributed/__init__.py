@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
+from . import datasets
+from .datasets import batches
+from .exchange import Exchanged, exchange
+from .join import join
 from .multimap import ShardedMultiMap
+from .relational import ShardedGroupBy, group_by, isin, unique
 from .start import init
 from .tables import ShardedMap, ShardedSet
 
-__all__ = ["ShardedMap", "ShardedMultiMap", "ShardedSet", "init"]
+__all__ = [
+    "Exchanged",
+    "ShardedGroupBy",
+    "ShardedMap",
+    "ShardedMultiMap",
+    "ShardedSet",
+    "batches",
+    "datasets",
+    "exchange",
+    "group_by",
+    "init",
+    "isin",
+    "join",
+    "unique",
+]

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -39,10 +39,15 @@ from ..errors import CollectiveError, DeviceError, ParameterError, PeerLost
 
 __all__ = ["Call", "Channel", "Message", "channel_of"]
 
+T = TypeVar("T")
+
 _FIELDS = 3
 """Of a header, ahead of the numbers for ranks: call, digest, failure."""
 
 _WORD_BYTES = 8
+
+_all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+"""Newer versions of PyTorch warn of the older name."""
 
 
 class Message(NamedTuple):
@@ -145,6 +150,33 @@ class Channel:
                     raise
                 made.fail(error)
                 raise
+
+    def done(self, text: str, work: Callable[[], T]) -> T:
+        """Do local work that may take long, and then hear of all ranks: all did theirs, or all raise.
+
+        An interrupt ends the work at once, unlike that of a `call`.
+
+        Raises
+        ------
+        CollectiveError, PeerLost
+            As `call`.
+        """
+        made: list[T] = []
+        error: BaseException | None = None
+        try:
+            made.append(work())
+        except BaseException as raised:
+            error = raised
+        try:
+            with self.call(text) as call:
+                if error is not None:
+                    raise error
+                call.agree()
+        except CollectiveError:
+            if isinstance(error, KeyboardInterrupt):
+                raise error from None
+            raise
+        return made[0]
 
     @contextmanager
     def peers(self) -> Iterator[None]:
@@ -262,6 +294,25 @@ class Call:
         rows = self._gathered(told)
         self._raise_alike([bool(row[0]) for row in rows], error, rounds=min(row[1] for row in rows))
 
+    def together(self, work: Callable[[], T]) -> T:
+        """Do local work behind `agree`: it is done on all ranks, or all raise.
+
+        Raises
+        ------
+        CollectiveError
+            If the work raised on a rank.
+        PeerLost
+            If a rank does not answer.
+        """
+        made: list[T] = []
+        error: BaseException | None = None
+        try:
+            made.append(work())
+        except BaseException as raised:
+            error = raised
+        self.conclude(error, 0)
+        return made[0]
+
     def told(self, given: Any) -> list[Any]:
         """What each rank gives: any object that can be pickled, of few bytes."""
         channel = self._channel
@@ -274,7 +325,7 @@ class Call:
         channel = self._channel
         with channel.peers():
             every = torch.empty(channel.world * len(row), dtype=row.dtype, device=row.device)
-            dist.all_gather_into_tensor(every, row, group=channel.group)
+            _all_gather(every, row, group=channel.group)
             rows: list[list[int]] = every.view(channel.world, len(row)).tolist()
         return rows
 

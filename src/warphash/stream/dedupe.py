@@ -6,18 +6,23 @@ import os
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from ..errors import ParameterError
 from ..relational.drop_duplicates import drop_duplicates
 from ..relational.group_by import group_by
 from .kept_rows import KeptRows
-from .keyed import ROW, chosen, keyed, keys_of
+from .keyed import ROW, chosen, keyed, keyed_rows, keys_of
 from .output import answered
 from .partition import folded
 from .progress import Progress
 from .sources import Source, opened
 from .workspace import Workspace
 
-__all__ = ["dedupe"]
+__all__ = ["Keep", "candidates", "dedupe", "merged", "no_candidates", "staying"]
+
+Keep = Literal["first", "last", False]
 
 _TIMES = "times"
 """The column with the number of a key's rows."""
@@ -26,7 +31,7 @@ _TIMES = "times"
 def dedupe(
     src: Any,
     on: Hashable | Sequence[Hashable] | None = None,
-    keep: Literal["first", "last", False] = "first",
+    keep: Keep = "first",
     out: str | os.PathLike[str] | None = None,
     *,
     memory: int | str = "2GB",
@@ -79,24 +84,44 @@ def dedupe(
     return answered(work, source.schema, tables, out)
 
 
-def _kept(source: Source, names: list[str], keep: Literal["first", "last", False], work: Workspace) -> KeptRows:
+def _kept(source: Source, names: list[str], keep: Keep, work: Workspace) -> KeptRows:
     """The rows that stay."""
+    kept = KeptRows()
+    for table in candidates(source, names, keep, work):
+        kept.keep(staying(table, keep))
+    return kept
+
+
+def candidates(source: Source, names: list[str], keep: Keep, work: Workspace) -> Iterator[Any]:
+    """One row for each key of a source: its key, the number of the row that may stay, and what `merged` needs.
+
+    Of a source without rows, there are no tables.
+    """
     keys = keys_of(source, names)
     rows = keyed(source, names, (), "keys", work)
     if not keep:
         rows = map(_counted, rows)
+    return folded(rows, lambda table: merged(table, keys.names, keep), keys, work)
 
-    def fold(table: Any) -> Any:
-        if keep:
-            return drop_duplicates(table, keys.names, keep=keep)
-        asked = {ROW: (ROW, "min"), _TIMES: (_TIMES, "sum")}
-        return group_by(table, keys.names).agg(**asked).select(table.column_names).cast(table.schema)
 
-    kept = KeptRows()
-    for table in folded(rows, fold, keys, work):
-        numbers = table[ROW].to_numpy()
-        kept.keep(numbers if keep else numbers[table[_TIMES].to_numpy() == 1])
-    return kept
+def no_candidates(source: Source, names: list[str], keep: Keep) -> Any:
+    """A table as of `candidates`, without rows."""
+    table = keyed_rows(source.schema.empty_table(), names, (), 0)
+    return table if keep else _counted(table)
+
+
+def merged(table: Any, names: list[str], keep: Keep) -> Any:
+    """One row for each key of candidates, which come in the order of rows, by the columns of the key."""
+    if keep:
+        return drop_duplicates(table, names, keep=keep)
+    asked = {ROW: (ROW, "min"), _TIMES: (_TIMES, "sum")}
+    return group_by(table, names).agg(**asked).select(table.column_names).cast(table.schema)
+
+
+def staying(table: Any, keep: Keep) -> npt.NDArray[np.int64]:
+    """The numbers of the rows that stay, of candidates of which each key has one."""
+    numbers: npt.NDArray[np.int64] = table[ROW].to_numpy()
+    return numbers if keep else numbers[table[_TIMES].to_numpy() == 1]
 
 
 def _counted(table: Any) -> Any:

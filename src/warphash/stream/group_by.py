@@ -11,7 +11,7 @@ from ..relational.drop_duplicates import drop_duplicates
 from ..relational.frames import named
 from ..relational.group_by import group_by as grouped
 from .aggregates import FOLDED, Asked, States
-from .keyed import ROW, chosen, in_type, keyed, keys_of, value_names
+from .keyed import ROW, chosen, in_type, keyed, keyed_rows, keys_of, value_names
 from .output import answered
 from .partition import folded, whole
 from .progress import Progress
@@ -19,7 +19,7 @@ from .runs import Runs
 from .sources import Source, opened
 from .workspace import Workspace
 
-__all__ = ["count", "group_by", "unique"]
+__all__ = ["Grouping", "count", "group_by", "unique"]
 
 Names = Hashable | Sequence[Hashable]
 Path = str | os.PathLike[str]
@@ -95,7 +95,7 @@ def unique(
     work = Workspace(memory, folder, progress)
     source = opened(src, work)
     names = chosen(source, on)
-    return _Grouping(source, names, {}, work).answered(out)
+    return Grouping(source, names, {}, work).answered(out)
 
 
 def count(
@@ -143,7 +143,7 @@ def count(
     names = chosen(source, on)
     if name in names:
         raise ParameterError(f"a key and the counts would both be named {name!r}: give name= for the counts")
-    return _Grouping(source, names, {name: "size"}, work, by=name).answered(out)
+    return Grouping(source, names, {name: "size"}, work, by=name).answered(out)
 
 
 def group_by(
@@ -195,7 +195,7 @@ def group_by(
     _check_answers(agg)
     work = Workspace(memory, folder, progress)
     source = opened(src, work)
-    return _Grouping(source, chosen(source, on), agg, work).answered(out)
+    return Grouping(source, chosen(source, on), agg, work).answered(out)
 
 
 def _check_answers(agg: Mapping[str, Any]) -> None:
@@ -209,7 +209,7 @@ def _check_answers(agg: Mapping[str, Any]) -> None:
             raise ParameterError(f"expected (name of a column, operation) or 'size' for {name}, got {given!r}")
 
 
-class _Grouping:
+class Grouping:
     """The work of one call.
 
     Parameters
@@ -238,53 +238,73 @@ class _Grouping:
             f"answer{place}": (None, "size") if given == "size" else (self._values.index(next(each)), given[1])
             for place, given in enumerate(agg.values())
         }
-        self._types = {label: made.schema.field(name).type for label, name in zip(self._asked, agg, strict=True)}
+        types = {label: made.schema.field(name).type for label, name in zip(self._asked, agg, strict=True)}
+        self._states = States({label: each for label, each in self._asked.items() if each[1] in FOLDED}, types)
 
     def answered(self, out: Path | None) -> Any:
         """As of `unique`."""
         return answered(self._work, self._schema, self._tables, out)
 
     def _tables(self) -> Iterator[Any]:
-        import pyarrow as arrow
-
         order = [ROW] if self._by is None else [_LEAST_FIRST, ROW]
         runs = Runs(order, self._work)
         for table in self._parts():
             runs.add([table], is_sorted=False)
-        names = [*self._keys.names, *self._asked]
         for table in runs.merged():
-            columns = [in_type(table[name], type_) for name, type_ in zip(names, self._schema.types, strict=True)]
-            yield arrow.table(columns, schema=self._schema)
+            yield self._in_schema(table)
+
+    def _in_schema(self, table: Any) -> Any:
+        import pyarrow as arrow
+
+        names = [*self._keys.names, *self._asked]
+        columns = [in_type(table[name], type_) for name, type_ in zip(names, self._schema.types, strict=True)]
+        return arrow.table(columns, schema=self._schema)
 
     def _parts(self) -> Iterator[Any]:
         """Tables of keys, answers and first rows."""
-        rows = keyed(self._source, self._names, self._values, "keys", self._work)
         if all(operation in FOLDED for _, operation in self._asked.values()):
-            yield from self._folded(rows)
+            for table in self.states():
+                yield self._ordered(self._with_answers(table))
         else:
-            for table in whole(rows, self._keys, self._work):
+            for table in whole(self._rows(), self._keys, self._work):
                 yield self._summarised(table)
 
-    def _folded(self, rows: Iterator[Any]) -> Iterator[Any]:
-        states = States(self._asked, self._types)
-        names, values = self._keys.names, value_names(len(self._values))
-        labels = list(states.combined())
+    def _rows(self) -> Iterator[Any]:
+        return keyed(self._source, self._names, self._values, "keys", self._work)
 
-        def started(table: Any) -> Any:
-            import pyarrow as arrow
+    # ---- states of answers, all of `FOLDED`
+    def states(self) -> Iterator[Any]:
+        """Tables of keys, first rows and states, with one row for each key; none of a source without rows."""
+        return folded(map(self._started, self._rows()), self.fold, self._keys, self._work)
 
-            made = states.of_rows(table, values)
-            return arrow.table({**{name: table[name] for name in (*names, ROW)}, **made})
+    def without_rows(self) -> Any:
+        """A table as of `states`, without rows."""
+        return self._started(keyed_rows(self._source.schema.empty_table(), self._names, self._values, 0))
 
-        def fold(table: Any) -> Any:
-            if not labels:
-                return drop_duplicates(table, names)
-            made = grouped(table, names).agg(**{ROW: (ROW, "min")}, **states.combined())
-            return made.select([*names, ROW, *labels]).cast(table.schema)
+    def fold(self, table: Any) -> Any:
+        """One row for each key of states."""
+        names, states = self._keys.names, self._states.combined()
+        if not states:
+            return drop_duplicates(table, names)
+        made = grouped(table, names).agg(**{ROW: (ROW, "min")}, **states)
+        return made.select([*names, ROW, *states]).cast(table.schema)
 
-        for table in folded(map(started, rows), fold, self._keys, self._work):
-            yield self._ordered({name: table[name] for name in (*names, ROW)} | states.answers(table))
+    def finished(self, table: Any) -> Any:
+        """The answers of states, with one row for each key."""
+        import pyarrow as arrow
 
+        return self._in_schema(arrow.table(self._with_answers(table)))
+
+    def _started(self, table: Any) -> Any:
+        import pyarrow as arrow
+
+        made = self._states.of_rows(table, value_names(len(self._values)))
+        return arrow.table({**{name: table[name] for name in (*self._keys.names, ROW)}, **made})
+
+    def _with_answers(self, table: Any) -> dict[str, Any]:
+        return {name: table[name] for name in (*self._keys.names, ROW)} | self._states.answers(table)
+
+    # ---- rows of each key at once
     def _summarised(self, table: Any) -> Any:
         names, values = self._keys.names, value_names(len(self._values))
         asked = {

@@ -13,7 +13,7 @@ from .partition import Keys
 from .sources import Source, passes
 from .workspace import Workspace
 
-__all__ = ["ROW", "chosen", "in_type", "key_names", "keyed", "keys_of", "value_names"]
+__all__ = ["ROW", "chosen", "in_type", "key_names", "keyed", "keyed_rows", "keys_of", "value_names"]
 
 ROW = "row"
 """The column with the number of a row in its source, int64."""
@@ -44,15 +44,19 @@ def keys_of(source: Source, on: Sequence[str], other: Source | None = None, othe
 
 def keyed(source: Source, on: Sequence[str], values: Sequence[str], step: str, work: Workspace) -> Iterator[Any]:
     """One pass: tables of keys, of other columns, and of the numbers of rows."""
+    begin = 0
+    for table in passes(source, list(dict.fromkeys([*on, *values])), step, work):
+        yield keyed_rows(table, on, values, begin)
+        begin += len(table)
+
+
+def keyed_rows(table: Any, on: Sequence[str], values: Sequence[str], begin: int) -> Any:
+    """The keys of a table, other columns of it, and the numbers of its rows, the first of which is ``begin``."""
     import pyarrow as arrow
 
-    columns = list(dict.fromkeys([*on, *values]))
+    rows = arrow.array(np.arange(begin, begin + len(table)))
     names = [*key_names(len(on)), *value_names(len(values)), ROW]
-    begin = 0
-    for table in passes(source, columns, step, work):
-        rows = arrow.array(np.arange(begin, begin + len(table)))
-        begin += len(table)
-        yield arrow.table([*(_decoded(table[name]) for name in (*on, *values)), rows], names=names)
+    return arrow.table([*(_decoded(table[name]) for name in (*on, *values)), rows], names=names)
 
 
 def in_type(column: Any, type_: Any) -> Any:

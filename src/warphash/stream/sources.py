@@ -6,12 +6,13 @@ into the share of the call, and then in a spill file.
 
 from __future__ import annotations
 
+import copy
 import glob
 import itertools
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..arrays.adapters.columns import frame_library
 from ..arrays.arrow_views import without_views
@@ -23,7 +24,7 @@ from .progress import counted
 from .spill import SpillFile
 from .workspace import Workspace
 
-__all__ = ["Source", "opened", "passes"]
+__all__ = ["ParquetSource", "RowGroup", "Source", "opened", "passes"]
 
 _ROWS_AT_ONCE, _FEWEST_ROWS = 1 << 17, 256
 _STREAMED = {"pre_buffer": False, "buffer_size": 1 << 18}
@@ -108,9 +109,9 @@ def _opened(given: Any, work: Workspace, again: bool) -> Source:
         source: Source = given
         return source
     if isinstance(given, str | os.PathLike):
-        return _ParquetSource([given])
+        return ParquetSource([given])
     if isinstance(given, list | tuple) and given and all(isinstance(path, str | os.PathLike) for path in given):
-        return _ParquetSource(given)
+        return ParquetSource(given)
     if hasattr(kind, "scanner"):
         return _DataSetSource(given)
     if (table := _table_of(given)) is not None:
@@ -216,16 +217,54 @@ class _DataSetSource:
             yield from _cut(arrow.Table.from_batches([batch]).cast(schema), nbytes)
 
 
-class _ParquetSource:
-    """Parquet files one behind the other, with columns of the same names."""
+class RowGroup(NamedTuple):
+    """A row group of a Parquet file.
+
+    Attributes
+    ----------
+    file, number
+        The place of the file among those of a source; that of the row group in the file.
+    begin, rows
+        The number of its first row among all rows; how many rows there are.
+    nbytes
+        Bytes of its columns.
+    """
+
+    file: int
+    number: int
+    begin: int
+    rows: int
+    nbytes: int
+
+
+class ParquetSource:
+    """Parquet files one behind the other, with columns of the same names.
+
+    Attributes
+    ----------
+    schema, rows
+        As of `Source`.
+    groups
+        The row groups that are read.
+
+    Raises
+    ------
+    PathError
+        For a path that is no file.
+    ParameterError
+        For a file that cannot be read, and for files with different columns.
+    DtypeError
+        For columns of types that do not go together.
+    """
 
     def __init__(self, paths: Sequence[str | os.PathLike[str]]) -> None:
         import pyarrow as arrow
         from pyarrow import parquet
 
         self._paths, self._parquet = [file for path in paths for file in _files_at(path)], parquet
-        schemas, self.rows, nbytes = [], 0, 0
-        for path in self._paths:
+        schemas, self.rows = [], 0
+        self.groups: list[RowGroup] = []
+        for place, path in enumerate(self._paths):
             try:
                 with parquet.ParquetFile(path) as file:
                     schemas.append(_without_views(file.schema_arrow))
@@ -238,13 +277,21 @@ class _ParquetSource:
                     f"expected the columns of {self._paths[0]} in {path}, too ({', '.join(schemas[0].names)}), got "
                     f"{', '.join(schemas[-1].names)}: give files with the same columns"
                 )
-            self.rows += about.num_rows
-            nbytes += sum(about.row_group(group).total_byte_size for group in range(about.num_row_groups))
-        self._row_bytes = nbytes // max(1, self.rows) + 1
+            for number in range(about.num_row_groups):
+                group = about.row_group(number)
+                self.groups.append(RowGroup(place, number, self.rows, group.num_rows, group.total_byte_size))
+                self.rows += group.num_rows
+        self._row_bytes = sum(group.nbytes for group in self.groups) // max(1, self.rows) + 1
         try:
             self.schema = arrow.unify_schemas(schemas, promote_options="permissive").remove_metadata()
         except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
             raise DtypeError(f"the columns of the files have types that do not go together: {error}") from None
+
+    def some(self, groups: Sequence[RowGroup]) -> ParquetSource:
+        """Some of the row groups, in ascending order."""
+        made = copy.copy(self)
+        made.groups, made.rows = list(groups), sum(group.rows for group in groups)
+        return made
 
     def tables(self, columns: list[str], nbytes: int) -> Iterator[Any]:
         """As `Source.tables`. If a call may use two threads, one of them reads ahead."""
@@ -256,9 +303,10 @@ class _ParquetSource:
 
         schema = _some(self.schema, columns)
         rows = min(_ROWS_AT_ONCE, max(_FEWEST_ROWS, nbytes // self._row_bytes))
-        for path in self._paths:
-            with self._parquet.ParquetFile(path, **_STREAMED) as file:
-                for batch in file.iter_batches(rows, columns=columns):
+        for place, groups in itertools.groupby(self.groups, lambda group: group.file):
+            with self._parquet.ParquetFile(self._paths[place], **_STREAMED) as file:
+                numbers = [group.number for group in groups]
+                for batch in file.iter_batches(rows, row_groups=numbers, columns=columns):
                     yield from _cut(arrow.Table.from_batches([batch]).select(columns).cast(schema), nbytes)
 
 
