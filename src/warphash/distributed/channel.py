@@ -85,6 +85,7 @@ class Channel:
         self._lost: str | None = None
         with self.peers():
             timeout = _timeout_of(group, self.place)
+            _even_out(group, self.ranks[self.rank])
             self.group = dist.new_group(self.ranks, timeout=timeout, use_local_synchronization=True)
 
     @property
@@ -346,6 +347,19 @@ def _place_of(group: dist.ProcessGroup) -> torch.device:
     if not torch.cuda.is_available():
         raise DeviceError("the group uses NCCL, and this process sees no GPU: make the group with backend='gloo'")
     return torch.device("cuda", torch.cuda.current_device())
+
+
+def _even_out(group: dist.ProcessGroup, rank: int) -> None:
+    """Have all ranks of a group be in the same number of groups, by groups of one rank.
+
+    That number is a part of the name under which ranks find each other for a new group (PyTorch 2.13). If a rank
+    was in more groups than another one, both would wait for ever, each under another name.
+    """
+    known = len(dist.distributed_c10d._world.pg_names)
+    every: list[Any] = [known] * dist.get_world_size(group)
+    dist.all_gather_object(every, known, group=group)
+    for _ in range(max(every) - known):
+        dist.new_group([rank], backend="gloo", use_local_synchronization=True)
 
 
 def _timeout_of(group: dist.ProcessGroup, place: torch.device) -> timedelta | None:
