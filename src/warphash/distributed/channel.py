@@ -242,15 +242,15 @@ class Call:
 
         return wait
 
-    def conclude(self, error: BaseException | None, rounds: int) -> None:
+    def conclude(self, error: BaseException | None, rounds: int, *, has_begun: bool = False) -> None:
         """Tell all ranks how this rank's part went, and raise on all if one failed.
 
         Parameters
         ----------
         error
             What was raised; None if nothing was.
-        rounds
-            Rounds that were done.
+        rounds, has_begun
+            Rounds that were done, and whether there was any.
 
         Raises
         ------
@@ -261,7 +261,8 @@ class Call:
         """
         told = torch.tensor([error is not None, rounds], dtype=torch.int64, device=self._channel.place)
         rows = self._gathered(told)
-        self._raise_alike([bool(row[0]) for row in rows], error, rounds=min(row[1] for row in rows))
+        done = min(row[1] for row in rows)
+        self._raise_alike([bool(row[0]) for row in rows], error, done, has_begun=has_begun)
 
     def told(self, given: Any) -> list[Any]:
         """What each rank gives: any object that can be pickled, of few bytes."""
@@ -279,12 +280,15 @@ class Call:
             rows: list[list[int]] = torch.stack(every).tolist()
         return rows
 
-    def _raise_alike(self, failed: Sequence[bool], error: BaseException | None, rounds: int) -> None:
+    def _raise_alike(
+        self, failed: Sequence[bool], error: BaseException | None, rounds: int, *, has_begun: bool = False
+    ) -> None:
         if not any(failed):
             return
         texts = self.told("" if error is None else f"{type(error).__name__}: {error}")
         failures = {rank: texts[rank] for rank, has_failed in enumerate(failed) if has_failed}
-        raise CollectiveError(f"{self._text} failed on {_listed(failures)}", failures, rounds) from error
+        said = f"{self._text} failed on {_listed(failures)}"
+        raise CollectiveError(said, failures, rounds, has_begun=has_begun) from error
 
 
 @contextmanager

@@ -454,8 +454,9 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
         """Insert, or combine with the value that is there: bool[n], True where the key is new. See `HashMap.upsert`.
 
         ``"first"`` and ``"last"`` are those of a rank's own elements; of elements of several ranks, it is undefined
-        which comes first. For ``"add"`` and ``"xor"``, all ranks make room for what they receive before any begins. So
-        a call that failed for lack of memory has changed nothing, and can be made again.
+        which comes first. For ``"add"`` and ``"xor"``, all ranks make room for what they receive before any begins. If
+        a rank has no room, the error's ``has_begun`` is False, nothing has changed, and the call can be made again. If
+        it is True, a rank had no memory to work with: some values are combined, and a checkpoint has those of before.
         """
         local, front = self.local, self._front
 
