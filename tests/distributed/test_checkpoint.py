@@ -5,9 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import random
 import resource
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from .ranks import Ranks
+from .ranks import Ranks, new_ranks
 from .test_tables import keys_of, values_of
 
 N = 3_000
@@ -458,3 +461,44 @@ def test_multimaps_have_checkpoints(ranks: Ranks, tmp_path: Path) -> None:
         ranks.run(load_a_multimap, str(tmp_path), world)
     made = ranks.run(refused, str(tmp_path), 3, "int64")
     assert all("it holds a 'MultiMap'" in text for text in made[0][1].values())
+
+
+def save_until_a_rank_is_killed(path: str, killed: int, delay_s: float) -> int:
+    """Save the same keys with the number of the save as their values; the number of the last save that was done."""
+    from warphash import PeerLost
+
+    table = new_table("int64", "int64", None)
+    done = 0
+    if table.rank == killed:
+        threading.Timer(delay_s, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    mine = np.arange(table.rank, N, table.world)
+    with pytest.raises(PeerLost):
+        while True:
+            table.assign(mine, np.full(len(mine), done + 1))
+            table.save(path, note=done + 1)
+            done += 1
+    return done
+
+
+def load_of_one_save(path: str, least: int, most: int) -> int:
+    if not (group := group_of(2)):
+        return 0
+    table = class_of("int64").load(path, group=group)
+    values, found = table.find(np.arange(N))
+    assert found.all() and (values == table.note).all() and table.total() == N
+    assert least <= table.note <= most
+    return int(table.note)
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
+def test_a_rank_that_is_killed_while_all_save(ranks: Ranks, tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    killed = chance.randrange(3)
+    with new_ranks(3, timeout_s=8) as lost:
+        made = lost.outcomes(save_until_a_rank_is_killed, str(tmp_path), killed, 0.5 + chance.random())
+    assert [error for rank, (_, error) in enumerate(made) if rank != killed] == [None, None]
+    done = [number for rank, (number, _) in enumerate(made) if rank != killed]
+    assert max(done) - min(done) <= 1 and min(done) > 1
+    assert ranks.run(load_of_one_save, str(tmp_path), max(done), min(done) + 1)[2] == 0
+    ranks.run(save, str(tmp_path), 3, "int64", "int64", 50)
+    assert len(data_files(tmp_path)) == 6, "what the killed rank has left is removed"
