@@ -18,6 +18,12 @@ from warphash.runtime import cpu
 
 ROOT = Path(__file__).parents[1]
 
+OF_TORCHRUN = {
+    *("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"),
+    *("TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RESTART_COUNT"),
+}
+"""Which torchrun sets, and `warphash.distributed.init` reads."""
+
 
 @pytest.fixture(autouse=True)
 def as_before() -> Any:
@@ -101,11 +107,6 @@ def test_kernels_and_data_sets_are_under_one_root(monkeypatch: pytest.MonkeyPatc
     assert settings.cache_directory() == Path("~/.cache/warphash").expanduser()
 
 
-OF_TORCHRUN = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}
-OF_TORCHRUN |= {"TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_USE_AGENT_STORE"}
-"""What it tells each process. No user sets these."""
-
-
 def test_the_page_lists_every_variable() -> None:
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     told = set(re.findall(r"`(WARPHASH_[A-Z_]+)`", page))
@@ -113,7 +114,9 @@ def test_the_page_lists_every_variable() -> None:
     assert told == {getattr(settings, name) for name in variables}
     for path in (ROOT / "src" / "warphash").rglob("*.py"):
         read = re.findall(r'(?:environ\.get\(|environ\[|getenv\()"([A-Z_]+)"', path.read_text(encoding="utf-8"))
-        assert set(read) <= {"XDG_CACHE_HOME", "CXX", "PYTHONPATH"} | OF_TORCHRUN, f"{path.name} reads {read}"
+        known = {"XDG_CACHE_HOME", "CXX", "PYTHONPATH"} | OF_TORCHRUN
+        assert set(read) <= known, f"{path.name} reads {read}: say so on the page"
+    assert {name for name in OF_TORCHRUN if f"`{name}`" in page} == OF_TORCHRUN
 
 
 @pytest.mark.parametrize(

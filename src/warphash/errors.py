@@ -86,11 +86,13 @@ class CollectiveError(WarphashError, RuntimeError):
         What was raised, by rank; of ranks that made different calls, what each called.
     rounds
         Of the rounds in which rows were exchanged, those that are done on all ranks.
+    has_begun
+        Whether ranks have begun with the rounds. If not, no rank has changed anything.
     """
 
-    def __init__(self, message: str, failures: dict[int, str], rounds: int = 0) -> None:
+    def __init__(self, message: str, failures: dict[int, str], rounds: int = 0, *, has_begun: bool = False) -> None:
         super().__init__(message)
-        self.failures, self.rounds = failures, rounds
+        self.failures, self.rounds, self.has_begun = failures, rounds, has_begun
 
 
 class PeerLost(WarphashError, RuntimeError):

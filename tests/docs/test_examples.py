@@ -22,12 +22,17 @@ WRONG = {
     "deduplicate_texts.py": ('drop_duplicates(documents, "text")', 'drop_duplicates(documents, "text", keep="last")'),
     "last_of_stream.py": ('evict="lru"', 'evict="fifo"'),
     "renumber_graph.py": ("number(batch.ravel())", "number(batch.T.ravel())"),
+    "reshard_checkpoint.py": ('"step": torch.tensor(0), "table": table', '"step": torch.tensor(0)'),
+    "resume_counts.py": ("note=number + 1", "note=number"),
     "sessions.py": ("begins[offsets[:-1]] = True", ""),
     "tpch.py": ("100 - pl.col", "101 - pl.col"),
     "train_embedding.py": ("restored.load_state_dict(checkpoint)", ""),
     "voxels.py": ('x=(x, "mean")', 'x=(x, "max")'),
 }
 """A piece of each example, and what makes the answer wrong in its place."""
+
+OF_PROCESSES = ("reshard_checkpoint.py", "resume_counts.py")
+"""Which start processes by torchrun, for more than ten seconds."""
 
 
 def run(example: Path, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -49,7 +54,9 @@ def test_an_example_runs(name: str, tmp_path: Path) -> None:
     assert done.stdout and not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in OF_PROCESSES else []) for name in EXAMPLES]
+)
 def test_a_wrong_answer_ends_an_example(name: str, tmp_path: Path) -> None:
     right, wrong = WRONG[name]
     text = EXAMPLES[name].read_text(encoding="utf-8")

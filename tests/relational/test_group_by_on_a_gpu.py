@@ -80,7 +80,7 @@ def test_operations(make: Any, dtype: str, operation: str) -> None:
         column = make(values, dtype)
         answer = warphash.group_by(make(keys, "i4")).agg(answer=(column, operation))["answer"]
         held = [[values[row] for row in rows] for rows in rows_of(keys)]
-        # PyTorch's square root of an array on a CPU is rounded by the kind of the processor, so it is the library's own.
+        # PyTorch's square root of an array on a CPU differs by the kind of the processor, so it is the library's own.
         oracle = ORACLES["var" if operation == "std" else operation]
         expected = [oracle(each, np.dtype(dtype).kind) for each in held]
         expected = [math.nan if item is None else item for item in expected]

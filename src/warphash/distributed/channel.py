@@ -90,6 +90,7 @@ class Channel:
         self._lost: str | None = None
         with self.peers():
             timeout = _timeout_of(group, self.place)
+            _even_out(group, self.ranks[self.rank])
             self.group = dist.new_group(self.ranks, timeout=timeout, use_local_synchronization=True)
 
     @property
@@ -273,15 +274,15 @@ class Call:
 
         return wait
 
-    def conclude(self, error: BaseException | None, rounds: int) -> None:
+    def conclude(self, error: BaseException | None, rounds: int, *, has_begun: bool = False) -> None:
         """Tell all ranks how this rank's part went, and raise on all if one failed.
 
         Parameters
         ----------
         error
             What was raised; None if nothing was.
-        rounds
-            Rounds that were done.
+        rounds, has_begun
+            Rounds that were done, and whether there was any.
 
         Raises
         ------
@@ -292,7 +293,8 @@ class Call:
         """
         told = torch.tensor([error is not None, rounds], dtype=torch.int64, device=self._channel.place)
         rows = self._gathered(told)
-        self._raise_alike([bool(row[0]) for row in rows], error, rounds=min(row[1] for row in rows))
+        done = min(row[1] for row in rows)
+        self._raise_alike([bool(row[0]) for row in rows], error, done, has_begun=has_begun)
 
     def together(self, work: Callable[[], T]) -> T:
         """Do local work behind `agree`: it is done on all ranks, or all raise.
@@ -329,12 +331,15 @@ class Call:
             rows: list[list[int]] = every.view(channel.world, len(row)).tolist()
         return rows
 
-    def _raise_alike(self, failed: Sequence[bool], error: BaseException | None, rounds: int) -> None:
+    def _raise_alike(
+        self, failed: Sequence[bool], error: BaseException | None, rounds: int, *, has_begun: bool = False
+    ) -> None:
         if not any(failed):
             return
         texts = self.told("" if error is None else f"{type(error).__name__}: {error}")
         failures = {rank: texts[rank] for rank, has_failed in enumerate(failed) if has_failed}
-        raise CollectiveError(f"{self._text} failed on {_listed(failures)}", failures, rounds) from error
+        said = f"{self._text} failed on {_listed(failures)}"
+        raise CollectiveError(said, failures, rounds, has_begun=has_begun) from error
 
 
 @contextmanager
@@ -397,6 +402,19 @@ def _place_of(group: dist.ProcessGroup) -> torch.device:
     if not torch.cuda.is_available():
         raise DeviceError("the group uses NCCL, and this process sees no GPU: make the group with backend='gloo'")
     return torch.device("cuda", torch.cuda.current_device())
+
+
+def _even_out(group: dist.ProcessGroup, rank: int) -> None:
+    """Have all ranks of a group be in the same number of groups, by groups of one rank.
+
+    That number is a part of the name under which ranks find each other for a new group (PyTorch 2.13). If a rank
+    was in more groups than another one, both would wait for ever, each under another name.
+    """
+    known = len(dist.distributed_c10d._world.pg_names)
+    every: list[Any] = [known] * dist.get_world_size(group)
+    dist.all_gather_object(every, known, group=group)
+    for _ in range(max(every) - known):
+        dist.new_group([rank], backend="gloo", use_local_synchronization=True)
 
 
 def _timeout_of(group: dist.ProcessGroup, place: torch.device) -> timedelta | None:

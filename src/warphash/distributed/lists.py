@@ -109,7 +109,7 @@ def _values(
         got = Column(channel.memory(int(begins[-1]) * width), width)
     except BaseException as raised:
         error = raised
-    call.conclude(error, len(trip.cuts))
+    call.conclude(error, len(trip.cuts), has_begun=True)
     waits = []
     for cut, (values, offsets) in zip(trip.cuts, kept, strict=True):
         sent = offsets[torch.tensor(cut.received, device=channel.place)].tolist()

@@ -42,8 +42,8 @@ class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
     def insert(self, keys: Any, values: Any) -> None:
         """Add every pair, also of keys that are there. See `MultiMap.insert`.
 
-        All ranks make room for what they receive before any begins. So a call that failed for lack of memory has
-        changed nothing, and can be made again.
+        All ranks make room for what they receive before any begins. If a rank has no room, the error's ``has_begun`` is
+        False, nothing has changed, and the call can be made again. If it is True, some of the pairs are there.
         """
         columns = self._front.stored
 

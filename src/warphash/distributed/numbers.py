@@ -123,7 +123,7 @@ class NewNumbers:
             self._local.insert(*pairs, assume_unique=True)
         except BaseException as raised:
             error = raised
-        self._call.conclude(error, 0)
+        self._call.conclude(error, 0, has_begun=True)
 
     def _pairs(self, begin: int) -> tuple[ArrayView, ArrayView]:
         front, channel, n = self._front, self._channel, len(self._once)

@@ -235,7 +235,7 @@ class Trip:
                     done += 1
                 except BaseException as raised:
                     error = raised
-        self._call.conclude(error, done)
+        self._call.conclude(error, done, has_begun=True)
 
     def restore(self, sources: Sequence[Rows], targets: Sequence[int]) -> None:
         """Bring columns from the order of owners to the order of the batch."""

@@ -12,9 +12,10 @@ own keys. Keys with one value that several ranks insert in one call count as one
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from ..arrays.adapters.engine import ENGINE_MEMORY
 from ..arrays.cast import chosen
@@ -26,10 +27,12 @@ from ..table.front import PRESENCE
 from ..table.key_numbers import check_numbers
 from ..table.maps import HashMap, HashSet
 from ..table.options import integer
-from .channel import Call, channel_of
+from . import checkpoint
+from .channel import Call, Channel, channel_of
 from .numbers import Asked, NewNumbers
 from .repeats import Combined, combined
 from .route import Column, Local, Route, Rows
+from .state import rebuilt, state_of
 
 __all__ = ["ShardedMap", "ShardedSet", "ShardedTable", "Wanted"]
 
@@ -74,6 +77,8 @@ class ShardedTable(Generic[T]):
     """What all sharded tables are and have. See `ShardedMap` for the parameters."""
 
     _table: ClassVar[type[BaseTable[Any]]]
+    note: Any = None
+    """What goes along with the table in its checkpoint; see `save`."""
 
     def __init__(
         self, *types: Any, group: Any = None, device: str | None = None, piece_bytes: int | None = None, **options: Any
@@ -83,11 +88,7 @@ class ShardedTable(Generic[T]):
             if piece_bytes is None:
                 piece_bytes = _PIECE_BYTES if self._channel.place.type == "cpu" else _PIECE_BYTES_OF_GPU
             piece = integer("piece_bytes", piece_bytes, 1)
-            if device not in (None, self._channel.device, self._channel.place.type):
-                raise ParameterError(
-                    f"the messages of this group lie on {self._channel.device}, got device={device!r}: leave device= "
-                    "out, or make a group with backend='nccl' for GPUs and 'gloo' for the CPU"
-                )
+            _check_device(self._channel, device)
             capacity = options.pop("capacity", None)
             if capacity is not None:
                 options["capacity"] = self._share(integer("capacity", capacity, 0))
@@ -103,8 +104,12 @@ class ShardedTable(Generic[T]):
         described = f"{local.key_dtype}, {value and value.name}, {local.design}, piece_bytes={piece}"
         with self._channel.call(f"a {type(self).__name__} of {described}") as call:
             call.agree()
+        self._hold(local, piece)
+
+    def _hold(self, local: T, piece: int) -> None:
+        """Begin with a table of this rank's keys, whose types and design are those of all ranks."""
         self.local: T = local
-        self._route = Route(self._channel, local._parts.front.engine, piece)
+        self._route = Route(self._channel, self._front.engine, piece)
 
     @property
     def rank(self) -> int:
@@ -153,6 +158,89 @@ class ShardedTable(Generic[T]):
             header = self._channel.header()
             header[-self.world :] = len(self.local)
             return sum(row[0] for row in call.agree(header))
+
+    # ---- checkpoints
+    def save(self, path: str | os.PathLike[str], *, note: Any = None) -> None:
+        """Replace the checkpoint in a folder by one of this table. Whatever happens, the folder holds a whole one.
+
+        A process that is killed, a full disk or an error of any rank leaves the old checkpoint. The layout of the
+        folder is told at the head of ``distributed/checkpoint.py``.
+
+        Parameters
+        ----------
+        path
+            A folder that all ranks see. It is made if it is not there. One program saves to it at a time.
+        note
+            What JSON can hold, the same on all ranks: what the program needs to go on from here, such as the number of
+            the next batch. It is saved together with the keys, so it cannot be the note of another checkpoint.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank cannot write its part. The folder holds the old checkpoint.
+        """
+        with self._channel.call(f"save({str(path)!r})") as call:
+            checkpoint.save(self._channel, call, path, self.local, note)
+        self.note = note
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        group: Any = None,
+        device: str | None = None,
+        piece_bytes: int | None = None,
+    ) -> Self:
+        """The table of a checkpoint, which any number of ranks has saved. Each rank reads the keys that it owns.
+
+        The options of the table are those that it was saved with; ``note`` is that of the checkpoint.
+
+        Parameters
+        ----------
+        path
+            The folder.
+        group, device, piece_bytes
+            As of `ShardedMap`.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank finds no checkpoint, or one that is damaged, or of another class of table.
+        """
+        made = cls.__new__(cls)
+        made._channel = channel_of(group)
+        with made._channel.call(f"load({str(path)!r}) of a {cls.__name__}, piece_bytes={piece_bytes}") as call:
+            piece = integer("piece_bytes", piece_bytes, 1)
+            _check_device(made._channel, device)
+            local, note = checkpoint.load(made._channel, call, path, cls._table)
+        made._hold(local, piece)
+        made.note = note
+        return made
+
+    def state_dict(self) -> dict[str, Any]:
+        """What this rank's part holds, for ``torch.distributed.checkpoint``. Not collective.
+
+        The library takes a table as it takes a module: ``save({"table": table}, checkpoint_id=path)``, and in a program
+        of any other number of ranks ``load({"table": table}, checkpoint_id=path)``, with a table of the same class and
+        types. If the table has a group of its own, give that to both. The layout of the state is told at the head of
+        ``distributed/state.py``.
+        """
+        return state_of(self._channel, self.local)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Hold what `state_dict` gave, in place of all keys. The options stay, and ``local`` is a new table.
+
+        Raises
+        ------
+        CollectiveError
+            If the state of a rank is altered, or of other types, or has not the keys that the rank owns. The table is
+            as it was.
+        """
+        with self._channel.call("load_state_dict") as call:
+            local: Any = rebuilt(self._channel, self.local, state)
+            call.agree()
+        self.local = local
 
     # ---- the way of a batch
     @property
@@ -284,6 +372,14 @@ class ShardedTable(Generic[T]):
         return ArrayView(at, shape, column.dtype, device, self._channel.stream(), None, None, ENGINE_MEMORY)
 
 
+def _check_device(channel: Channel, device: str | None) -> None:
+    if device not in (None, channel.device, channel.place.type):
+        raise ParameterError(
+            f"the messages of this group lie on {channel.device}, got device={device!r}: leave device= out, or make a "
+            "group with backend='nccl' for GPUs and 'gloo' for the CPU"
+        )
+
+
 class ShardedMap(ShardedTable[HashMap[Any, Any]]):
     """A hash map over the ranks of a process group.
 
@@ -361,8 +457,9 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
         """Insert, or combine with the value that is there: bool[n], True where the key is new. See `HashMap.upsert`.
 
         ``"first"`` and ``"last"`` are those of a rank's own elements; of elements of several ranks, it is undefined
-        which comes first. For ``"add"`` and ``"xor"``, all ranks make room for what they receive before any begins. So
-        a call that failed for lack of memory has changed nothing, and can be made again.
+        which comes first. For ``"add"`` and ``"xor"``, all ranks make room for what they receive before any begins. If
+        a rank has no room, the error's ``has_begun`` is False, nothing has changed, and the call can be made again. If
+        it is True, a rank had no memory to work with: some values are combined, and a checkpoint has those of before.
         """
         local, front = self.local, self._front
 

@@ -108,7 +108,7 @@ def table_of(header: Any, kind: str) -> dict[str, Any]:
     """
     _check_header(header, kind)
     rows = [_type_of(column) for column in header["columns"]]
-    return {**header, "key": rows[0], "value": rows[1] if len(rows) > 1 else None}
+    return {**header, "key": rows[0], "value": rows[1] if _COLUMNS[kind] > 1 else None}
 
 
 def _type_of(column: Any) -> np.dtype[Any]:
