@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -275,6 +276,50 @@ def test_memory_that_is_refused_at_each_allocation(ranks: Ranks, verb: str) -> N
     made = ranks.run(refuse_each_allocation, verb)
     assert made[0] == made[1] == made[2]
     assert made[0][0] > 8, "messages and the engine"
+
+
+def refuse_each_message(verb: str) -> int:
+    """As `refuse_each_allocation`, of verbs with several trips, and of messages alone."""
+    import torch.distributed as dist
+
+    import warphash.distributed as distributed
+    from warphash.distributed.channel import Channel
+    from warphash.errors import CollectiveError
+
+    for at in itertools.count(1):
+        if verb == "find_all":
+            table: Any = distributed.ShardedMultiMap("int64", "int32", piece_bytes=1_000)
+            keys = mine(table)
+            table.insert(np.repeat(keys, 3), np.arange(3 * N, dtype=np.int32))
+        else:
+            table = new_map()
+            keys = mine(table)
+        with pytest.MonkeyPatch.context() as patch:
+            if table.rank == FAILED:
+                patch.setattr(Channel, "memory", raising(at, no_memory)(Channel.memory))
+            try:
+                getattr(table, verb)(keys)
+                is_failed = False
+            except CollectiveError as error:
+                assert list(error.failures) == [FAILED] and error.failures[FAILED].startswith("MemoryError")
+                is_failed = True
+        first, second = getattr(table, verb)(keys)
+        if verb == "find_all":
+            assert np.diff(second).tolist() == [3] * N
+            assert sorted(first.tolist()) == list(range(3 * N))
+        else:
+            every: list[Any] = [None] * table.world
+            dist.all_gather_object(every, first.tolist())
+            assert sorted(itertools.chain(*every)) == list(range(N * table.world))
+        if not is_failed:
+            return at
+    return 0
+
+
+@pytest.mark.parametrize("verb", ["find_all", "number"])
+def test_messages_that_are_refused_in_verbs_with_several_trips(ranks: Ranks, verb: str) -> None:
+    made = ranks.run(refuse_each_message, verb)
+    assert made[0] == made[1] == made[2] > 8
 
 
 # ---- interrupts

@@ -296,8 +296,8 @@ class Call:
         done = min(row[1] for row in rows)
         self._raise_alike([bool(row[0]) for row in rows], error, done, has_begun=has_begun)
 
-    def together(self, work: Callable[[], T]) -> T:
-        """Do local work behind `agree`: it is done on all ranks, or all raise.
+    def together(self, work: Callable[[], T], *, has_begun: bool = False) -> T:
+        """Do local work behind `agree`: it is done on all ranks, or all raise. ``has_begun`` as of `conclude`.
 
         Raises
         ------
@@ -312,7 +312,7 @@ class Call:
             made.append(work())
         except BaseException as raised:
             error = raised
-        self.conclude(error, 0)
+        self.conclude(error, 0, has_begun=has_begun)
         return made[0]
 
     def told(self, given: Any) -> list[Any]:

@@ -85,31 +85,8 @@ def lists_of(
 
     trip = route.trip(call, n, [keys], [_COUNT_BYTES])
     trip.work(local)
-    sizes = trip.back[0].rows(0, trip.rows).view(torch.int64)
-    for (_, end), (begin, _) in itertools.pairwise([*trip.runs, (trip.rows, trip.rows)]):
-        sizes[end:begin] = 0  # between runs there is no answer
-    begins = torch.zeros(trip.rows + 1, dtype=torch.int64, device=channel.place)
-    torch.cumsum(sizes, 0, out=begins[1:])
-    got = _values(channel, call, trip, kept, begins, width)
-    return _in_order(channel, trip, n, sizes, begins, got, width)
-
-
-def _values(
-    channel: Channel,
-    call: Call,
-    trip: Trip,
-    kept: list[tuple[Column, torch.Tensor]],
-    begins: torch.Tensor,
-    width: int,
-) -> torch.Tensor:
-    """All values, in the order of owners."""
-    error: BaseException | None = None
-    got = Column(channel.memory(0), width)
-    try:
-        got = Column(channel.memory(int(begins[-1]) * width), width)
-    except BaseException as raised:
-        error = raised
-    call.conclude(error, len(trip.cuts), has_begun=True)
+    sizes, begins = call.together(lambda: _sizes(channel, trip))
+    got = call.together(lambda: Column(channel.memory(int(begins[-1]) * width), width))
     waits = []
     for cut, (values, offsets) in zip(trip.cuts, kept, strict=True):
         sent = offsets[torch.tensor(cut.received, device=channel.place)].tolist()
@@ -117,7 +94,18 @@ def _values(
         waits.append(exchanged(channel, call, sent, [values], received, [got]))
     for wait in waits:
         wait()
-    return got.rows(0, int(begins[-1]))
+    every = got.rows(0, int(begins[-1]))
+    return call.together(lambda: _in_order(channel, trip, n, sizes, begins, every, width))
+
+
+def _sizes(channel: Channel, trip: Trip) -> tuple[torch.Tensor, torch.Tensor]:
+    """How many values each key has, and where they begin, in the order of owners."""
+    sizes = trip.back[0].rows(0, trip.rows).view(torch.int64)
+    for (_, end), (begin, _) in itertools.pairwise([*trip.runs, (trip.rows, trip.rows)]):
+        sizes[end:begin] = 0  # between runs there is no answer
+    begins = torch.zeros(trip.rows + 1, dtype=torch.int64, device=channel.place)
+    torch.cumsum(sizes, 0, out=begins[1:])
+    return sizes, begins
 
 
 def _in_order(

@@ -24,8 +24,8 @@ from ..arrays.row_type import Column as Type
 from ..errors import DtypeError
 from ..table.maps import HashMap
 from .channel import Call, Channel
-from .repeats import Combined
-from .route import Column, Route, Rows
+from .repeats import Answers, Combined
+from .route import Column, Route, Rows, Trip
 
 __all__ = ["Asked", "NewNumbers"]
 
@@ -42,14 +42,19 @@ class Asked(NamedTuple):
     ----------
     batch
         Of which they are the keys.
-    keys, numbers, found
-        The keys; their numbers, in the values' type, of those that are there; and which ones are.
+    keys, found
+        The keys, and which ones are there.
+    numbers
+        The numbers of all, in the values' type; of absent ones, once they are given.
+    added
+        Which elements added their keys.
     """
 
     batch: Combined
     keys: Column
-    numbers: Column
     found: Column
+    numbers: Answers
+    added: Answers
 
 
 class NewNumbers:
@@ -75,8 +80,8 @@ class NewNumbers:
         self._values: Column | None = None
         self._once: Any = HashMap(self._front.key.spec, "int64", device=local.device)
 
-    def give(self, asked: Asked) -> Column:
-        """Number and insert the keys that were not found, and add their numbers. Which elements added their keys."""
+    def give(self, asked: Asked) -> None:
+        """Number and insert the keys that were not found."""
         batch, flags = asked.batch, asked.found.rows(0, asked.batch.n)
         absent = torch.nonzero(flags == 0)[:, 0]
         n, keys = len(absent), Column(_rows(asked.keys, batch.n).index_select(0, absent).view(-1), asked.keys.width)
@@ -84,12 +89,17 @@ class NewNumbers:
         trip.work(self._number)
         begins = self._begins()
         self._insert(begins[self._channel.rank])
+        self._call.together(lambda: self._answer(asked, absent, trip, begins), has_begun=True)
+
+    def _answer(self, asked: Asked, absent: torch.Tensor, trip: Trip, begins: Sequence[int]) -> None:
+        """Write the numbers of keys that were absent, and which elements added their keys."""
         for run, begin in zip(trip.runs, begins, strict=True):
             trip.back[0].rows(*run).view(torch.int64).add_(begin)
+        n, numbers, flags = len(absent), asked.numbers.column, asked.added.column.rows(0, asked.batch.n)
         given, added = (Column(self._channel.memory(n * back.width), back.width) for back in trip.back)
         trip.restore([Rows(back.at, back.width) for back in trip.back], [given.at, added.at])
-        _rows(asked.numbers, batch.n).index_copy_(0, absent, _rows(_narrowed(given, n, asked.numbers.width), n))
-        return Column(torch.zeros_like(flags).index_copy_(0, absent, added.rows(0, n)), _FLAG_BYTES)
+        _rows(numbers, asked.batch.n).index_copy_(0, absent, _rows(_narrowed(given, n, numbers.width), n))
+        flags.zero_().index_copy_(0, absent, added.rows(0, n))
 
     def _number(self, n: int, at: list[int], to: list[int]) -> None:
         numbers, added = self._once.number(self._array_at(at[0], n, self._front.key))

@@ -19,7 +19,7 @@ from ..storage.groups.numbering import number
 from .channel import Channel
 from .route import Column, Rows
 
-__all__ = ["Combined", "combined"]
+__all__ = ["Answers", "Combined", "combined"]
 
 _FEWEST = 1 << 15
 """Elements from which on a batch is sampled."""
@@ -61,6 +61,7 @@ class Combined:
         firsts = channel.memory(_NUMBER_BYTES * made.size)
         engine.copy(firsts.data_ptr(), made.firsts.ptr, _NUMBER_BYTES * made.size, channel.stream())
         self._numbers, self._firsts = numbers.view(torch.int32), firsts.view(torch.int32)
+        self._places = self._firsts.to(torch.int64)  # as `index_copy_` takes them
 
     def first(self, rows: Rows) -> Column:
         """The rows of the first elements."""
@@ -68,25 +69,56 @@ class Combined:
         self._engine.copy(every.data_ptr(), rows.at, len(every), self._channel.stream())
         return Column(every.view(-1, rows.width).index_select(0, self._firsts).view(-1), rows.width)
 
-    def room(self, width: int) -> Column:
-        """Room for an answer of some bytes for each key."""
-        return Column(self._channel.memory(self.n * width), width)
+    def room(self, width: int, n: int | None = None) -> Column:
+        """Room for an answer of some bytes for each key, or for ``n`` elements."""
+        return Column(self._channel.memory((self.n if n is None else n) * width), width)
 
-    def spread(self, answers: Column, to: int) -> None:
-        """Write the answer of each element's key."""
-        self._write(self._rows(answers).index_select(0, self._numbers), to)
+    def answers(self, width: int, *, of_every_element: bool) -> Answers:
+        """Room for answers of some bytes: of the keys, and of all elements."""
+        return Answers(self, width, of_every_element)
 
-    def mark(self, answers: Column, to: int) -> None:
-        """Write the answers of the first elements, and zeros for the others."""
-        made = torch.zeros((self._elements, answers.width), dtype=torch.uint8, device=self._channel.place)
-        made.index_copy_(0, self._firsts.to(torch.int64), self._rows(answers))
-        self._write(made, to)
+    def write(self, answers: Column, every: Column, to: int, *, of_every_element: bool) -> None:
+        """Write answers of the keys to all elements of each key, or to the first one. Allocates nothing.
 
-    def _rows(self, answers: Column) -> torch.Tensor:
-        return answers.rows(0, self.n).view(-1, answers.width)
+        Parameters
+        ----------
+        answers, every
+            The answers, and room for those of all elements.
+        to
+            Where they go.
+        of_every_element
+            If not, the other elements of a key get zeros.
+        """
+        n, width = self._elements, answers.width
+        given, made = answers.rows(0, self.n).view(-1, width), every.rows(0, n).view(-1, width)
+        if of_every_element:
+            torch.index_select(given, 0, self._numbers, out=made)
+        else:
+            made.zero_().index_copy_(0, self._places, given)
+        self._engine.copy(to, every.at, n * width, self._channel.stream())
 
-    def _write(self, rows: torch.Tensor, to: int) -> None:
-        self._engine.copy(to, rows.data_ptr(), rows.numel(), self._channel.stream())
+    @property
+    def elements(self) -> int:
+        """How many elements the batch has."""
+        return self._elements
+
+
+class Answers:
+    """Answers of the owners for a combined batch.
+
+    Attributes
+    ----------
+    column
+        Those of the keys.
+    """
+
+    def __init__(self, batch: Combined, width: int, of_every_element: bool) -> None:
+        self._batch, self._of_every_element = batch, of_every_element
+        self.column, self._every = batch.room(width), batch.room(width, batch.elements)
+
+    def write(self, to: int) -> None:
+        """Write those of all elements. Allocates nothing."""
+        self._batch.write(self.column, self._every, to, of_every_element=self._of_every_element)
 
 
 def combined(channel: Channel, engine: Engine, keys: Rows, n: int) -> Combined | None:

@@ -85,9 +85,7 @@ class ShardedTable(Generic[T]):
     ) -> None:
         self._channel = channel_of(group)
         with self._channel.call(f"make a {type(self).__name__}") as call:
-            if piece_bytes is None:
-                piece_bytes = _PIECE_BYTES if self._channel.place.type == "cpu" else _PIECE_BYTES_OF_GPU
-            piece = integer("piece_bytes", piece_bytes, 1)
+            piece = _piece_of(self._channel, piece_bytes)
             _check_device(self._channel, device)
             capacity = options.pop("capacity", None)
             if capacity is not None:
@@ -211,7 +209,7 @@ class ShardedTable(Generic[T]):
         made = cls.__new__(cls)
         made._channel = channel_of(group)
         with made._channel.call(f"load({str(path)!r}) of a {cls.__name__}, piece_bytes={piece_bytes}") as call:
-            piece = integer("piece_bytes", piece_bytes, 1)
+            piece = _piece_of(made._channel, piece_bytes)
             _check_device(made._channel, device)
             local, note = checkpoint.load(made._channel, call, path, cls._table)
         made._hold(local, piece)
@@ -357,11 +355,12 @@ class ShardedTable(Generic[T]):
             firsts = [batch.first(column) for column in rows]
             if combine is not None:
                 firsts[1] = combine(batch, rows, n, firsts[0])
-            room = [batch.room(each.column.nbytes) for each in wanted]
-            sent, answers = ([Rows(column.at, column.width) for column in columns] for columns in (firsts, room))
+            room = [batch.answers(each.column.nbytes, of_every_element=each.of_every_element) for each in wanted]
+            columns = firsts, [each.column for each in room]
+            sent, answers = ([Rows(column.at, column.width) for column in some] for some in columns)
             self._route.go(call, batch.n, sent, answers, local, prepare)
-            for each, column, place in zip(wanted, room, to, strict=True):
-                (batch.spread if each.of_every_element else batch.mark)(column, place)
+            for each, place in zip(room, to, strict=True):
+                each.write(place)
 
         front.run(body, given, made, self._channel.stream() if seen.stream is None else seen.stream)
         return made
@@ -532,8 +531,15 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
 
         def look_up(n: int, at: list[int], to: list[int]) -> None:
             batch = Combined(self._channel, front.engine, Rows(at[0], key.nbytes), n)
-            asked = Asked(batch, batch.first(Rows(at[0], key.nbytes)), batch.room(value.nbytes), batch.room(1))
-            rows = [Rows(column.at, column.width) for column in (asked.keys, asked.found, asked.numbers)]
+            asked = Asked(
+                batch,
+                batch.first(Rows(at[0], key.nbytes)),
+                batch.room(PRESENCE.nbytes),
+                batch.answers(value.nbytes, of_every_element=True),
+                batch.answers(PRESENCE.nbytes, of_every_element=False),
+            )
+            columns = asked.keys, asked.found, asked.numbers.column
+            rows = [Rows(column.at, column.width) for column in columns]
             self._route.go(call, batch.n, rows[:1], rows[1:], self._finding(value, bytes(value.nbytes)))
             kept.append(asked)
 
@@ -546,11 +552,11 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
             stream = self._channel.stream() if seen.stream is None else seen.stream
             front.run(look_up, [seen], [], stream)
         with self._channel.call(f"number new keys, first={first}") as call:
-            added = NewNumbers(self._channel, self._route, local, self._array, call, first).give(kept[0])
+            NewNumbers(self._channel, self._route, local, self._array, call, first).give(kept[0])
 
         def write(n: int, at: list[int], to: list[int]) -> None:
-            kept[0].batch.spread(kept[0].numbers, to[0])
-            kept[0].batch.mark(added, to[1])
+            for answers, place in zip((kept[0].numbers, kept[0].added), to, strict=True):
+                answers.write(place)
 
         front.run(write, [], made, stream)
         return front.value.exported(made[0]), made[1].library.export(made[1])
@@ -585,3 +591,10 @@ class ShardedSet(ShardedTable[HashSet[Any]]):
     def to_arrays(self, *, like: Any = None) -> Any:
         """Keys of this rank's own part. Not collective."""
         return self.local.keys(like=like)
+
+
+def _piece_of(channel: Channel, piece_bytes: int | None) -> int:
+    """The bytes of a piece that a caller has asked for; None for the default."""
+    if piece_bytes is None:
+        return _PIECE_BYTES if channel.place.type == "cpu" else _PIECE_BYTES_OF_GPU
+    return integer("piece_bytes", piece_bytes, 1)
