@@ -82,7 +82,8 @@ class Channel:
     """
 
     def __init__(self, group: dist.ProcessGroup) -> None:
-        self.rank, self.world = dist.get_rank(group), dist.get_world_size(group)
+        self.rank: int = dist.get_rank(group)
+        self.world: int = dist.get_world_size(group)
         self.ranks = [dist.get_global_rank(group, rank) for rank in range(self.world)]
         self.place = _place_of(group)
         self.calls = 0
@@ -118,7 +119,8 @@ class Channel:
 
     def numbers_at(self, header: torch.Tensor) -> int:
         """The address of a header's numbers for ranks."""
-        return header.data_ptr() + _FIELDS * _WORD_BYTES
+        begin: int = header.data_ptr()
+        return begin + _FIELDS * _WORD_BYTES
 
     @contextmanager
     def call(self, text: str) -> Iterator[Call]:

@@ -228,11 +228,11 @@ def _zeros(n: int, other: Array) -> Array:
 
 
 def _numpy_type(array: Array) -> np.dtype[Any]:
-    if not isinstance(array, torch.Tensor):
-        made: np.dtype[Any] = array.dtype
-        return made
     try:
-        return torch.empty(0, dtype=array.dtype).numpy().dtype
+        made: np.dtype[Any] = (
+            torch.empty(0, dtype=array.dtype).numpy().dtype if isinstance(array, torch.Tensor) else array.dtype
+        )
+        return made
     except TypeError:
         raise DtypeError(f"NumPy has no type {array.dtype}: give keys of both sides in one type") from None
 
