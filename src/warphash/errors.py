@@ -90,9 +90,11 @@ class CollectiveError(WarphashError, RuntimeError):
         Whether ranks have begun with the rounds. If not, no rank has changed anything.
     """
 
-    def __init__(self, message: str, failures: dict[int, str], rounds: int = 0, *, has_begun: bool = False) -> None:
+    def __init__(
+        self, message: str, failures: dict[int, str] | None = None, rounds: int = 0, *, has_begun: bool = False
+    ) -> None:
         super().__init__(message)
-        self.failures, self.rounds, self.has_begun = failures, rounds, has_begun
+        self.failures, self.rounds, self.has_begun = failures or {}, rounds, has_begun
 
 
 class PeerLost(WarphashError, RuntimeError):

@@ -428,6 +428,7 @@ def test_options_are_those_of_the_saved_table(ranks: Ranks, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 41])
 def test_processes_that_are_stopped_at_any_call_of_the_system(tmp_path: Path, step: int) -> None:
+    pytest.importorskip("torch")
     tests = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, "-m", "support.stopped_checkpoints", str(tmp_path), str(step)]
     said = subprocess.run(command, capture_output=True, text=True, env=os.environ | tests, timeout=500)

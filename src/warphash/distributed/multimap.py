@@ -124,6 +124,6 @@ class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
             rows = seen if fits is None else chosen(seen, fits)
             wanted = Wanted(_COUNTS, of_every_element=not erases)
             counts = self._answered(call, [rows], [wanted], self._by_verb(verb, keys_only=True))[0]
-            if fits is not None:
-                counts = front.spread(seen, fits, counts, bytes(COUNT.itemsize))
+        if fits is not None:
+            counts = front.spread(seen, fits, counts, bytes(COUNT.itemsize))
         return counts.library.export(counts)

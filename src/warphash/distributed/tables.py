@@ -133,8 +133,8 @@ class ShardedTable(Generic[T]):
             seen, fits = self._front.sought(keys)
             rows = seen if fits is None else chosen(seen, fits)
             added = self._answered(call, [rows], [_ADDED], self._by_verb(local.erase, keys_only=True))[0]
-            if fits is not None:
-                added = self._front.spread(seen, fits, added, b"\0")
+        if fits is not None:
+            added = self._front.spread(seen, fits, added, b"\0")
         return added.library.export(added)
 
     def reserve(self, n: int) -> None:
@@ -260,9 +260,9 @@ class ShardedTable(Generic[T]):
             answers = self._answered(
                 call, [sought], [Wanted(each, of_every_element=True) for each in columns], self._finding(column, absent)
             )
-            if fits is not None:
-                absents = [b"\0", absent]
-                answers = [front.spread(seen, fits, *each) for each in zip(answers, absents, strict=False)]
+        if fits is not None:
+            absents = [b"\0", absent]
+            answers = [front.spread(seen, fits, *each) for each in zip(answers, absents, strict=False)]
         found = answers[0].library.export(answers[0])
         if column is None:
             return None, found
