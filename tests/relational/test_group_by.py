@@ -237,6 +237,14 @@ DECIMALS = {
 """Types, and digits of the numbers in columns whose sums have no more than the type of a sum has."""
 
 
+def test_the_mean_of_a_decimal_number_that_a_scale_makes_long() -> None:
+    """2^63 thousands fit into no word."""
+    pyarrow = pytest.importorskip("pyarrow")
+    value = decimal.Decimal(9223372036854776).scaleb(3)
+    table = pyarrow.table({"k": [0], "v": pyarrow.array([value], pyarrow.decimal128(20, -3))})
+    assert warphash.group_by(table, "k").agg(mean=("v", "mean"))["mean"].to_pylist() == [float(value)]
+
+
 @pytest.mark.parametrize("name", DECIMALS)
 @few
 @given(st.data())

@@ -91,8 +91,8 @@ def means_of(words: Sequence[Words], counts: npt.NDArray[np.int64], dtype: np.dt
     scale = decimal_scale(dtype) or 0
     up, down = 10 ** max(0, -scale), 10 ** max(0, scale)
     low = whole[:, :2].copy().view(np.int64).reshape(-1)
-    is_low = (whole[:, 2:] == _sign_of(whole[:, 1])[:, None]).all() and len(low) and abs(low).max() * up < _EXACT
-    if is_low and int(counts.max()) * down < _EXACT:
+    is_low = len(low) and (whole[:, 2:] == _sign_of(whole[:, 1])[:, None]).all()
+    if is_low and max(int(low.max()), -int(low.min())) * up < _EXACT and int(counts.max()) * down < _EXACT:
         made: npt.NDArray[np.float64] = (low * up) / (counts.clip(1) * down)
         return made
     integers = map(_integer, whole)
