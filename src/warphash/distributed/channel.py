@@ -46,6 +46,9 @@ _FIELDS = 3
 
 _WORD_BYTES = 8
 
+_BEYOND = 1 << 32
+"""No program makes so many groups by itself."""
+
 _all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
 """Newer versions of PyTorch warn of the older name."""
 
@@ -91,8 +94,7 @@ class Channel:
         self._lost: str | None = None
         with self.peers():
             timeout = _timeout_of(group, self.place)
-            _even_out(group, self.ranks[self.rank])
-            self.group = dist.new_group(self.ranks, timeout=timeout, use_local_synchronization=True)
+            self.group = _group_like(group, self.ranks, self.ranks[self.rank], timeout)
 
     @property
     def device(self) -> str:
@@ -406,17 +408,28 @@ def _place_of(group: dist.ProcessGroup) -> torch.device:
     return torch.device("cuda", torch.cuda.current_device())
 
 
-def _even_out(group: dist.ProcessGroup, rank: int) -> None:
-    """Have all ranks of a group be in the same number of groups, by groups of one rank.
+def _group_like(group: dist.ProcessGroup, ranks: Sequence[int], rank: int, timeout: timedelta | None) -> Any:
+    """A new group of the ranks of a group. Collective.
 
-    That number is a part of the name under which ranks find each other for a new group (PyTorch 2.13). If a rank
-    was in more groups than another one, both would wait for ever, each under another name.
+    Ranks find each other for a new group under a name. A part of the name is a number that each rank counts for itself:
+    since PyTorch 2.14, the groups that it has heard of; before, the groups that it is in. Where the numbers differ,
+    ranks would wait for ever, each under another name. So the ranks of the group first have one number.
     """
-    known = len(dist.distributed_c10d._world.pg_names)
-    every: list[Any] = [known] * dist.get_world_size(group)
-    dist.all_gather_object(every, known, group=group)
-    for _ in range(max(every) - known):
-        dist.new_group([rank], backend="gloo", use_local_synchronization=True)
+    library: Any = dist.distributed_c10d._world
+    version: Any = torch.__version__  # which a tuple compares with
+    counted = library.group_count
+    every: list[Any] = [None] * len(ranks)
+    dist.all_gather_object(every, (len(library.pg_names), counted), group=group)
+    most_names, most_counted = map(max, zip(*every, strict=True))
+    if version >= (2, 14):
+        library.group_count = _BEYOND + most_counted + most_names  # another number for each group of these ranks
+    else:
+        for _ in range(most_names - len(library.pg_names)):
+            dist.new_group([rank], backend="gloo", use_local_synchronization=True)
+    try:
+        return dist.new_group(list(ranks), timeout=timeout, use_local_synchronization=True)
+    finally:
+        library.group_count = counted  # that of ranks outside of the group has not changed
 
 
 def _timeout_of(group: dist.ProcessGroup, place: torch.device) -> timedelta | None:
