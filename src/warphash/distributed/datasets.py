@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from ..errors import ParameterError
 from ..relational.drop_duplicates import drop_duplicates
+from ..relational.factors import check_keep
 from ..relational.frames import named
 from ..relational.matches import How
 from ..relational.merge import merge
@@ -29,9 +30,10 @@ from ..stream.group_by import Grouping
 from ..stream.kept_rows import KeptRows
 from ..stream.key_hash import Words, forms_of, words_of
 from ..stream.keyed import ROW
+from ..stream.memory import bytes_of
 from ..stream.output import row_groups
 from ..stream.sources import ParquetSource, RowGroup
-from ..stream.workspace import Workspace
+from ..stream.workspace import Workspace, need_pyarrow
 from .arrow_tables import exchanged_table, gathered_table, joined_tables
 from .channel import Call, Channel, channel_of
 from .exchange import gathered
@@ -298,8 +300,7 @@ def dedupe(
     work = _Work(paths, on, out, memory, group, f"dedupe, keep={keep!r}")
 
     def found() -> Any:
-        if keep not in ("first", "last", False):
-            raise ParameterError(f"keep must be 'first', 'last' or False, got {keep!r}")
+        check_keep(keep)
         drop_duplicates(work.share.schema.empty_table(), work.names)  # raises for keys that cannot be compared
         with work.space() as space:
             tables = candidates(work.share, work.names, keep, space)
@@ -338,7 +339,7 @@ class _Work:
         def opened() -> _Shares:
             if out is not None:
                 check_folder(out)
-            self.space().__exit__()  # raises for another text
+            bytes_of(memory)  # raises for another text
             return _Shares(paths, self.channel.world)
 
         self._shares = self.channel.done("open a data set", opened)
@@ -410,7 +411,7 @@ class _Shares:
         given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         if not given or not all(isinstance(path, str | os.PathLike) for path in given):
             raise ParameterError("expected a path of a Parquet file, or a list of such paths")
-        Workspace("1GB", progress=False).__exit__()  # raises without PyArrow
+        need_pyarrow()
         self.source = ParquetSource(given)
         names = self.source.schema.names
         named(names, names, "the data set")  # none repeats

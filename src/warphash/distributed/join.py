@@ -18,11 +18,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 
-from ..errors import ParameterError
 from ..relational.composites import check_alike, row_elements_of
 from ..relational.distinct import unique as unique_here
+from ..relational.join import check_rules
 from ..relational.join import join as join_here
-from ..relational.matches import How, JoinIndices, checked_how
+from ..relational.matches import How, JoinIndices
 from ..relational.membership import isin as isin_here
 from .channel import Call, Channel, channel_of
 from .exchange import Trip, gathered, spans_of, travelled
@@ -137,9 +137,7 @@ def join(
     """
     channel = channel_of(group)
     with channel.call(f"join, how={how!r}, nulls={nulls!r}, small_bytes={small_bytes}") as call:
-        checked_how(how, "any")
-        if nulls not in ("unequal", "equal"):
-            raise ParameterError(f"nulls must be 'unequal' or 'equal', got {nulls!r}")
+        check_rules(how, "any", nulls)
         given = [key_columns(side) for side in (left, right)]
         check_alike(*(row_elements_of(side.given) for side in given))
         call.agree()

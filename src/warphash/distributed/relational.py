@@ -21,7 +21,8 @@ from ..errors import DtypeError, ParameterError
 from ..relational.axes import checked_axis
 from ..relational.composites import check_alike, row_elements_of
 from ..relational.distinct import unique as unique_here
-from ..relational.group_by import Aggregates, GroupBy
+from ..relational.group_by import Aggregates, GroupBy, Summaries
+from ..relational.group_by import group_by as group_by_here
 from ..relational.items import Missing
 from ..relational.membership import isin as isin_here
 from .channel import channel_of
@@ -205,10 +206,9 @@ _COMBINED = {
 
 _Nulls = Literal["key", "drop"]
 _Order = Literal["first", "sorted", "any"]
-_MISSING: dict[str, Missing] = {"key": "one", "drop": "dropped"}
 
 
-class ShardedGroupBy:
+class ShardedGroupBy(Summaries):
     """The keys of all ranks in groups. Made by `group_by`."""
 
     def __init__(self, keys: Any, nulls: _Nulls, order: _Order, group: Any) -> None:
@@ -245,11 +245,8 @@ class ShardedGroupBy:
         """
         channel = channel_of(self._group)
         with channel.call(f"group_by, nulls={self._nulls!r}, order={self._order!r}, agg of {_listed(asked)}") as call:
-            if self._nulls not in _MISSING:
-                raise ParameterError(f"nulls must be 'key' or 'drop', got {self._nulls!r}")
-            if self._order not in ("first", "sorted", "any"):
-                raise ParameterError(f"order must be 'first', 'sorted' or 'any', got {self._order!r}")
             keys, parts = key_columns(self._given), _parts_of(asked)
+            group_by_here(self._given, nulls=self._nulls, order=self._order)  # raises for other rules
             columns = [part.column for part in parts if part.column is not None]
             check_rows([*keys.columns, *columns], "keys and columns")
             call.agree()
@@ -259,8 +256,7 @@ class ShardedGroupBy:
             parts = [part if part.column is None else part._replace(column=next(values)) for part in parts]
 
             def summarised() -> list[Array]:
-                elements = row_elements_of(keys.whole(given[:count]))
-                made = GroupBy(elements, _MISSING[self._nulls], False).agg(
+                made = group_by_here(keys.whole(given[:count]), nulls=self._nulls).agg(
                     **{part.name: "size" if part.column is None else (part.column, part.operation) for part in parts}
                 )
                 return [*(made.keys if keys.is_tuple else [made.keys]), *made.columns.values()]
@@ -269,39 +265,14 @@ class ShardedGroupBy:
             arrived = Trip(channel, call, partial[:count]).go(call, partial)
 
             def combined() -> Aggregates:
-                elements = row_elements_of(keys.whole(arrived[:count]))
                 states = {
                     part.name: (column, _COMBINED[part.operation])
                     for part, column in zip(parts, arrived[count:], strict=True)
                 }
-                made = GroupBy(elements, "one", self._order == "sorted").agg(**states)
+                made = group_by_here(keys.whole(arrived[:count]), order=self._order).agg(**states)
                 return Aggregates(made.keys, {name: _answer(name, made) for name in asked})
 
             return call.together(combined)
-
-    def size(self) -> Any:
-        """How many rows each group has, as `agg`."""
-        return self.agg(size="size")["size"]
-
-    def count(self, column: Any) -> Any:
-        """How many values of a column each group has, as `agg`."""
-        return self.agg(count=(column, "count"))["count"]
-
-    def sum(self, column: Any) -> Any:
-        """The sum of a column's values in each group, as `agg`."""
-        return self.agg(sum=(column, "sum"))["sum"]
-
-    def mean(self, column: Any) -> Any:
-        """The mean of a column's values in each group, as `agg`."""
-        return self.agg(mean=(column, "mean"))["mean"]
-
-    def min(self, column: Any) -> Any:
-        """The least of a column's values in each group, as `agg`."""
-        return self.agg(min=(column, "min"))["min"]
-
-    def max(self, column: Any) -> Any:
-        """The greatest of a column's values in each group, as `agg`."""
-        return self.agg(max=(column, "max"))["max"]
 
 
 def group_by(keys: Any, *, nulls: _Nulls = "key", order: _Order = "first", group: Any = None) -> ShardedGroupBy:

@@ -14,7 +14,7 @@ from .frames import is_frame
 from .items import Missing
 from .numbered import Asked, index_type
 
-__all__ = ["duplicated", "duplicated_rows", "factorize", "nunique", "value_counts"]
+__all__ = ["check_keep", "duplicated", "duplicated_rows", "factorize", "nunique", "value_counts"]
 
 
 def factorize(
@@ -165,10 +165,15 @@ def duplicated(x: Any, keep: Literal["first", "last", False] = "first") -> Any:
     return elements.for_each(duplicated_rows(elements, keep))
 
 
-def duplicated_rows(elements: Elements, keep: Literal["first", "last", False]) -> Any:
-    """The flags of `duplicated`, in the module of the elements. Raises as `duplicated`."""
+def check_keep(keep: object) -> None:
+    """Raise `ParameterError` unless there is such a choice among rows with equal keys."""
     if keep not in ("first", "last", False):
         raise ParameterError(f"keep must be 'first', 'last' or False, got {keep!r}")
+
+
+def duplicated_rows(elements: Elements, keep: Literal["first", "last", False]) -> Any:
+    """The flags of `duplicated`, in the module of the elements. Raises as `duplicated`."""
+    check_keep(keep)
     numbers = elements.number(Asked(codes=keep != "first", counts=keep != "first"))
     if not keep:
         return (numbers.count_of_each > 1)[numbers.code_of_each]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, overload
@@ -20,12 +21,44 @@ from .items import Missing
 from .summaries import Wanted
 from .values import AnyValues, values_of
 
-__all__ = ["Aggregates", "GroupBy", "GroupRows", "group_by"]
+__all__ = ["Aggregates", "GroupBy", "GroupRows", "Summaries", "group_by"]
 
 _MISSING: dict[str, Missing] = {"key": "one", "drop": "dropped"}
 _ORDERS = ("first", "sorted", "any")
 _Nulls = Literal["key", "drop"]
 _Order = Literal["first", "sorted", "any"]
+
+
+class Summaries(ABC):
+    """Groups of which one answer at a time may be asked for."""
+
+    @abstractmethod
+    def agg(self, **asked: Any) -> Aggregates:
+        """Summarise columns group by group: ``name=(column, operation)`` for each answer."""
+
+    def size(self) -> Any:
+        """How many rows each group has, as `agg`."""
+        return self.agg(size="size")["size"]
+
+    def count(self, column: Any) -> Any:
+        """How many values of a column each group has, as `agg`."""
+        return self.agg(count=(column, "count"))["count"]
+
+    def sum(self, column: Any) -> Any:
+        """The sum of a column's values in each group, as `agg`."""
+        return self.agg(sum=(column, "sum"))["sum"]
+
+    def mean(self, column: Any) -> Any:
+        """The mean of a column's values in each group, as `agg`."""
+        return self.agg(mean=(column, "mean"))["mean"]
+
+    def min(self, column: Any) -> Any:
+        """The least of a column's values in each group, as `agg`."""
+        return self.agg(min=(column, "min"))["min"]
+
+    def max(self, column: Any) -> Any:
+        """The greatest of a column's values in each group, as `agg`."""
+        return self.agg(max=(column, "max"))["max"]
 
 
 class GroupRows(NamedTuple):
@@ -60,7 +93,7 @@ class Aggregates:
         return len(self.columns)
 
 
-class GroupBy:
+class GroupBy(Summaries):
     """Keys in groups, one for each distinct key. Made by `group_by`.
 
     Keys are numbered anew in each call. So several aggregates take less time in one call of `agg`.
@@ -162,30 +195,6 @@ class GroupBy:
             is_decimal = isinstance(made, np.ndarray) and decimal_scale(made.dtype) is not None
             return as_objects(made) if is_decimal else made
         return self._elements.apart_with_nulls(answer.values, answer.valid)
-
-    def size(self) -> Any:
-        """How many rows each group has."""
-        return self.agg(size="size")["size"]
-
-    def count(self, column: Any) -> Any:
-        """How many values of a column each group has, as `agg`."""
-        return self.agg(count=(column, "count"))["count"]
-
-    def sum(self, column: Any) -> Any:
-        """The sum of a column's values in each group, as `agg`."""
-        return self.agg(sum=(column, "sum"))["sum"]
-
-    def mean(self, column: Any) -> Any:
-        """The mean of a column's values in each group, as `agg`."""
-        return self.agg(mean=(column, "mean"))["mean"]
-
-    def min(self, column: Any) -> Any:
-        """The least of a column's values in each group, as `agg`."""
-        return self.agg(min=(column, "min"))["min"]
-
-    def max(self, column: Any) -> Any:
-        """The greatest of a column's values in each group, as `agg`."""
-        return self.agg(max=(column, "max"))["max"]
 
 
 class _Plan:

@@ -16,7 +16,7 @@ from .membership import found_in
 from .numbered import Asked, index_type
 from .table_join import join_table
 
-__all__ = ["Validate", "join", "joined_rows"]
+__all__ = ["Validate", "check_rules", "join", "joined_rows"]
 
 Validate = Literal["1:1", "1:m", "m:1", "m:m"]
 
@@ -98,7 +98,7 @@ def join(
     """
     elements = row_elements_of(left)
     if isinstance(right, BaseTable):
-        _check(how, order, nulls, validate)
+        check_rules(how, order, nulls, validate)
         made = _joined_with_table(left, elements, right, how, nulls, validate, index_dtype)
     else:
         made = joined_rows(elements, row_elements_of(right), how, nulls, validate, order, index_dtype)
@@ -115,7 +115,7 @@ def joined_rows(
     index_dtype: Any = None,
 ) -> JoinIndices:
     """The rows of `join`, as of `KeyRows.joined`. Raises as `join`."""
-    _check(how, order, nulls, validate)
+    check_rules(how, order, nulls, validate)
     check_alike(elements, others)
     if isinstance(elements, DeviceElements):
         elements.beside(others)
@@ -129,7 +129,7 @@ def joined_rows(
     return KeyRows(others, nan=rule, null=rule).joined(elements, how, order, dtype)
 
 
-def _check(how: How, order: Order, nulls: str, validate: str | None) -> None:
+def check_rules(how: How, order: Order, nulls: str, validate: str | None = None) -> None:
     """Raise `ParameterError` unless there are such rules."""
     checked_how(how, order)
     if nulls not in ("unequal", "equal"):

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ParameterError
 from ..relational.drop_duplicates import drop_duplicates
+from ..relational.factors import check_keep
 from ..relational.group_by import group_by
 from .kept_rows import KeptRows
 from .keyed import ROW, chosen, keyed, keyed_rows, keys_of
@@ -71,8 +71,7 @@ def dedupe(
     >>> stream.dedupe(seen, "user", "last").read_all().to_pylist()
     [{'user': 3, 'page': 1}, {'user': 7, 'page': 2}]
     """
-    if keep not in ("first", "last", False):
-        raise ParameterError(f"keep must be 'first', 'last' or False, got {keep!r}")
+    check_keep(keep)
     work = Workspace(memory, folder, progress)
     source = opened(src, work, again=True)
     names = chosen(source, on)

@@ -10,7 +10,7 @@ from .memory import bytes_of
 from .progress import Progress, progress_of
 from .spill import SpillFolder
 
-__all__ = ["Workspace"]
+__all__ = ["Workspace", "need_pyarrow"]
 
 _SHARES = 12
 """Rows that are held take a twelfth of the memory. A verb takes up to six times their bytes beside them (measured for
@@ -20,6 +20,12 @@ _MOST_SHARED = 1 << 30
 """Columns of strings with offsets of 32 bits stay in one chunk."""
 
 _BLOCKS = 64
+
+
+def need_pyarrow() -> None:
+    """Raise `ImportError` without PyArrow."""
+    if importlib.util.find_spec("pyarrow") is None:
+        raise ImportError("warphash.stream needs PyArrow: pip install pyarrow", name="pyarrow")
 
 
 class Workspace:
@@ -54,8 +60,7 @@ class Workspace:
     def __init__(
         self, memory: int | str, folder: str | os.PathLike[str] | None = None, progress: Progress | bool | None = None
     ) -> None:
-        if importlib.util.find_spec("pyarrow") is None:
-            raise ImportError("warphash.stream needs PyArrow: pip install pyarrow", name="pyarrow")
+        need_pyarrow()
         self.memory = bytes_of(memory)
         self.share = max(1, min(self.memory // _SHARES, _MOST_SHARED))
         self.block = max(1, self.share // _BLOCKS)
