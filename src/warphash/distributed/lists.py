@@ -19,7 +19,7 @@ import torch
 
 from ..runtime.engine import Engine
 from .channel import Call, Channel
-from .route import Column, Route, Rows, Trip, exchanged
+from .route import Column, Route, Rows, Trip, copied, exchanged
 
 __all__ = ["Found", "Lists", "lists_of"]
 
@@ -31,8 +31,8 @@ class Found(NamedTuple):
 
     Attributes
     ----------
-    values, value_bytes
-        Address and bytes of all values, one list behind the other.
+    values, total
+        Address and number of all values, one list behind the other.
     offsets
         Address of int64[n + 1]: where the list of each key begins, and where the last one ends.
     held
@@ -40,7 +40,7 @@ class Found(NamedTuple):
     """
 
     values: int
-    value_bytes: int
+    total: int
     offsets: int
     held: Any
 
@@ -77,8 +77,9 @@ def lists_of(
 
     def local(count: int, at: list[int], to: list[int]) -> None:
         found = find(at[0], count)
-        offsets = _copied(channel, engine, found.offsets, _COUNT_BYTES * (count + 1)).view(torch.int64)
-        values = Column(_copied(channel, engine, found.values, found.value_bytes), width)
+        offsets = copied(channel, engine, Rows(found.offsets, _COUNT_BYTES), count + 1).rows(0, count + 1)
+        offsets = offsets.view(torch.int64)
+        values = copied(channel, engine, Rows(found.values, width), found.total)
         sizes = offsets.diff()
         engine.copy(to[0], sizes.data_ptr(), _COUNT_BYTES * count, channel.stream())
         kept.append((values, offsets))
@@ -122,11 +123,3 @@ def _in_order(
     places = torch.repeat_interleave(ordered_begins - offsets[:-1], ordered_sizes)
     places += torch.arange(total, device=channel.place)
     return Lists(got.view(-1, width).index_select(0, places), offsets)
-
-
-def _copied(channel: Channel, engine: Engine, at: int, nbytes: int) -> torch.Tensor:
-    """A copy of memory of the engine in memory for messages."""
-    made = channel.memory(nbytes)
-    if nbytes:
-        engine.copy(made.data_ptr(), at, nbytes, channel.stream())
-    return made

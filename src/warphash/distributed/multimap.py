@@ -45,11 +45,9 @@ class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
         All ranks make room for what they receive before any begins. If a rank has no room, the error's ``has_begun`` is
         False, nothing has changed, and the call can be made again. If it is True, some of the pairs are there.
         """
-        columns = self._front.stored
 
         def insert(n: int, at: list[int], to: list[int]) -> None:
-            pair = [self._array(place, n, column) for place, column in zip(at, columns, strict=True)]
-            self.local.insert(*pair)
+            self.local.insert(*self._arrays(at, n))
 
         with self._channel.call("insert") as call:
             pairs = self.local._parts.updates.view_pairs(keys, values)
@@ -87,13 +85,13 @@ class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
 
             def find(at: int, n: int) -> Found:
                 values, offsets = local.find_all(self._array(at, n, front.key))
-                return Found(values.ptr, values.nbytes, offsets.ptr, (values, offsets))
+                return Found(values.ptr, values.rows, offsets.ptr, (values, offsets))
 
             def body(n: int, at: list[int], to: list[int]) -> None:
                 rows = Rows(at[0], front.key.nbytes)
                 made.append(lists_of(self._route, channel, front.engine, call, n, rows, front.value.nbytes, find))
 
-            stream = channel.stream() if seen.stream is None else seen.stream
+            stream = self._stream_of(seen)
             front.run(body, [seen], [], stream)
         lists = made[0]
         values = front.rows_for(seen, front.value, len(lists.values))
@@ -123,7 +121,7 @@ class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
             seen, fits = front.sought(keys)
             rows = seen if fits is None else chosen(seen, fits)
             wanted = Wanted(_COUNTS, of_every_element=not erases)
-            counts = self._answered(call, [rows], [wanted], self._by_verb(verb, keys_only=True))[0]
+            counts = self._answered(call, [rows], [wanted], self._by_verb(verb))[0]
         if fits is not None:
             counts = front.spread(seen, fits, counts, bytes(COUNT.itemsize))
         return counts.library.export(counts)

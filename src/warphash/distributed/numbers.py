@@ -25,7 +25,7 @@ from ..errors import DtypeError
 from ..table.maps import HashMap
 from .channel import Call, Channel
 from .repeats import Answers, Combined
-from .route import Column, Route, Rows, Trip
+from .route import Column, Route, Rows, Trip, copied
 
 __all__ = ["Asked", "NewNumbers"]
 
@@ -84,7 +84,7 @@ class NewNumbers:
         """Number and insert the keys that were not found."""
         batch, flags = asked.batch, asked.found.rows(0, asked.batch.n)
         absent = torch.nonzero(flags == 0)[:, 0]
-        n, keys = len(absent), Column(_rows(asked.keys, batch.n).index_select(0, absent).view(-1), asked.keys.width)
+        n, keys = len(absent), Column(asked.keys.matrix(batch.n).index_select(0, absent).view(-1), asked.keys.width)
         trip = self._route.trip(self._call, n, [Rows(keys.at, keys.width)], [_NUMBER_BYTES, _FLAG_BYTES])
         trip.work(self._number)
         begins = self._begins()
@@ -98,7 +98,7 @@ class NewNumbers:
         n, numbers, flags = len(absent), asked.numbers.column, asked.added.column.rows(0, asked.batch.n)
         given, added = (Column(self._channel.memory(n * back.width), back.width) for back in trip.back)
         trip.restore([Rows(back.at, back.width) for back in trip.back], [given.at, added.at])
-        _rows(numbers, asked.batch.n).index_copy_(0, absent, _rows(_narrowed(given, n, numbers.width), n))
+        numbers.matrix(asked.batch.n).index_copy_(0, absent, _narrowed(given, n, numbers.width).matrix(n))
         flags.zero_().index_copy_(0, absent, added.rows(0, n))
 
     def _number(self, n: int, at: list[int], to: list[int]) -> None:
@@ -138,8 +138,7 @@ class NewNumbers:
     def _pairs(self, begin: int) -> tuple[ArrayView, ArrayView]:
         front, channel, n = self._front, self._channel, len(self._once)
         keys, numbers = self._once.to_arrays(like=self._array_at(0, 0, front.key))
-        made = Column(channel.memory(_NUMBER_BYTES * n), _NUMBER_BYTES)
-        front.engine.copy(made.at, numbers.ptr, _NUMBER_BYTES * n, channel.stream())
+        made = copied(channel, front.engine, Rows(numbers.ptr, _NUMBER_BYTES), n)
         made.rows(0, n).view(torch.int64).add_(begin)
         self._values = _narrowed(made, n, front.value.nbytes)  # kept, since the array keeps no memory
         return keys, self._array_at(self._values.at, n, front.value)
@@ -147,9 +146,5 @@ class NewNumbers:
 
 def _narrowed(numbers: Column, n: int, width: int) -> Column:
     """Integers of fewer bytes, of int64 that fit into them."""
-    low = numbers.rows(0, n).view(-1, _NUMBER_BYTES)[:, :width]  # little-endian
+    low = numbers.matrix(n)[:, :width]  # little-endian
     return Column(low.contiguous().view(-1), width)
-
-
-def _rows(column: Column, n: int) -> torch.Tensor:
-    return column.rows(0, n).view(-1, column.width)

@@ -10,6 +10,8 @@ the first element of a key answers for the key, and the others have added or era
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 
@@ -17,7 +19,7 @@ from ..runtime.engine import Engine
 from ..storage.batch_order.sample import sample_rows
 from ..storage.groups.numbering import number
 from .channel import Channel
-from .route import Column, Rows
+from .route import Column, Rows, copied
 
 __all__ = ["Answers", "Combined", "combined"]
 
@@ -58,67 +60,57 @@ class Combined:
             stream=channel.stream(),
         )
         self.n = made.size
-        firsts = channel.memory(_NUMBER_BYTES * made.size)
-        engine.copy(firsts.data_ptr(), made.firsts.ptr, _NUMBER_BYTES * made.size, channel.stream())
-        self._numbers, self._firsts = numbers.view(torch.int32), firsts.view(torch.int32)
-        self._places = self._firsts.to(torch.int64)  # as `index_copy_` takes them
+        firsts = copied(channel, engine, Rows(made.firsts.ptr, _NUMBER_BYTES), made.size)
+        self._numbers = numbers.view(torch.int32)
+        self._firsts = firsts.rows(0, made.size).view(torch.int32).to(torch.int64)  # as `index_copy_` takes them
 
     def first(self, rows: Rows) -> Column:
         """The rows of the first elements."""
-        every = self._channel.memory(self._elements * rows.width)
-        self._engine.copy(every.data_ptr(), rows.at, len(every), self._channel.stream())
-        return Column(every.view(-1, rows.width).index_select(0, self._firsts).view(-1), rows.width)
+        every = copied(self._channel, self._engine, rows, self._elements).matrix(self._elements)
+        return Column(every.index_select(0, self._firsts).view(-1), rows.width)
 
-    def room(self, width: int, n: int | None = None) -> Column:
-        """Room for an answer of some bytes for each key, or for ``n`` elements."""
-        return Column(self._channel.memory((self.n if n is None else n) * width), width)
+    def room(self, width: int) -> Column:
+        """Room for an answer of some bytes for each key."""
+        return Column(self._channel.memory(self.n * width), width)
 
     def answers(self, width: int, *, of_every_element: bool) -> Answers:
-        """Room for answers of some bytes: of the keys, and of all elements."""
-        return Answers(self, width, of_every_element)
-
-    def write(self, answers: Column, every: Column, to: int, *, of_every_element: bool) -> None:
-        """Write answers of the keys to all elements of each key, or to the first one. Allocates nothing.
+        """Room for answers of some bytes.
 
         Parameters
         ----------
-        answers, every
-            The answers, and room for those of all elements.
-        to
-            Where they go.
         of_every_element
-            If not, the other elements of a key get zeros.
+            Each element of a key gets the answer of the key. If not, the first one does, and the others get zeros.
         """
-        n, width = self._elements, answers.width
-        given, made = answers.rows(0, self.n).view(-1, width), every.rows(0, n).view(-1, width)
+        every = Column(self._channel.memory(self._elements * width), width)
+        return Answers(self, self.room(width), every, of_every_element)
+
+    def spread(self, answers: Column, every: Column, to: int, *, of_every_element: bool) -> None:
+        """Write answers of keys as those of all elements, by way of ``every``. Allocates nothing."""
+        n, given = self._elements, answers.matrix(self.n)
         if of_every_element:
-            torch.index_select(given, 0, self._numbers, out=made)
+            torch.index_select(given, 0, self._numbers, out=every.matrix(n))
         else:
-            made.zero_().index_copy_(0, self._places, given)
-        self._engine.copy(to, every.at, n * width, self._channel.stream())
-
-    @property
-    def elements(self) -> int:
-        """How many elements the batch has."""
-        return self._elements
+            every.matrix(n).zero_().index_copy_(0, self._firsts, given)
+        self._engine.copy(to, every.at, n * answers.width, self._channel.stream())
 
 
-class Answers:
-    """Answers of the owners for a combined batch.
+class Answers(NamedTuple):
+    """Room for answers of the owners.
 
     Attributes
     ----------
     column
-        Those of the keys.
+        For those of the keys.
     """
 
-    def __init__(self, batch: Combined, width: int, of_every_element: bool) -> None:
-        self._batch, self._of_every_element = batch, of_every_element
-        self.column, self._every = batch.room(width), batch.room(width, batch.elements)
+    batch: Combined
+    column: Column
+    every: Column
+    of_every_element: bool
 
     def write(self, to: int) -> None:
         """Write those of all elements. Allocates nothing."""
-        self._batch.write(self.column, self._every, to, of_every_element=self._of_every_element)
+        self.batch.spread(self.column, self.every, to, of_every_element=self.of_every_element)
 
 
 def combined(channel: Channel, engine: Engine, keys: Rows, n: int) -> Combined | None:

@@ -36,7 +36,7 @@ from ..runtime.engine import Engine
 from ..storage.owners.owner_order import OwnerOrder, run_starts
 from .channel import Call, Channel, Message
 
-__all__ = ["Column", "Cut", "Local", "Route", "Rows", "Span", "Trip", "exchanged"]
+__all__ = ["Column", "Cut", "Local", "Route", "Rows", "Span", "Trip", "copied", "exchanged"]
 
 _RUN_ROWS = 16
 """Rows of one byte or more whose end is at a multiple of 16 bytes, if their begin is."""
@@ -67,6 +67,10 @@ class Column:
     def rows(self, begin: int, end: int) -> torch.Tensor:
         """Some rows: their bytes."""
         return self._data[begin * self.width : end * self.width]
+
+    def matrix(self, n: int) -> torch.Tensor:
+        """The first rows: uint8[n, width]."""
+        return self.rows(0, n).view(n, self.width)
 
 
 class _Piece(NamedTuple):
@@ -263,6 +267,14 @@ class Trip:
 
     def _send_back(self, cut: Cut, piece: _Piece) -> Callable[[], None]:
         return exchanged(self._channel, self._call, cut.received, piece.answers, cut.sent, self.back)
+
+
+def copied(channel: Channel, engine: Engine, rows: Rows, n: int) -> Column:
+    """A copy of rows in memory of the engine, in memory for messages."""
+    made = Column(channel.memory(n * rows.width), rows.width)
+    if n * rows.width:
+        engine.copy(made.at, rows.at, n * rows.width, channel.stream())
+    return made
 
 
 def exchanged(

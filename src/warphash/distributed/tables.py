@@ -132,7 +132,7 @@ class ShardedTable(Generic[T]):
         with self._channel.call("erase") as call:
             seen, fits = self._front.sought(keys)
             rows = seen if fits is None else chosen(seen, fits)
-            added = self._answered(call, [rows], [_ADDED], self._by_verb(local.erase, keys_only=True))[0]
+            added = self._answered(call, [rows], [_ADDED], self._by_verb(local.erase))[0]
         if fits is not None:
             added = self._front.spread(seen, fits, added, b"\0")
         return added.library.export(added)
@@ -310,14 +310,12 @@ class ShardedTable(Generic[T]):
     def _make_room(self, n: int) -> None:
         self.local.reserve(len(self.local) + n)
 
-    def _by_verb(self, verb: Verb, *, keys_only: bool = False) -> Local:
+    def _by_verb(self, verb: Verb) -> Local:
         """An owner's part by a verb of the local table, which answers with one array."""
         front = self._front
-        columns = front.stored[:1] if keys_only else front.stored
 
         def work(n: int, at: list[int], to: list[int]) -> None:
-            given = [self._array(place, n, column) for place, column in zip(at, columns, strict=True)]
-            made = verb(*given)
+            made = verb(*self._arrays(at, n))
             front.engine.copy(to[0], made.ptr, made.nbytes, self._channel.stream())
 
         return work
@@ -362,8 +360,16 @@ class ShardedTable(Generic[T]):
             for each, place in zip(room, to, strict=True):
                 each.write(place)
 
-        front.run(body, given, made, self._channel.stream() if seen.stream is None else seen.stream)
+        front.run(body, given, made, self._stream_of(seen))
         return made
+
+    def _stream_of(self, seen: ArrayView) -> int | None:
+        """The stream for work on a caller's array: the array's, or that of messages for an array in host memory."""
+        return self._channel.stream() if seen.stream is None else seen.stream
+
+    def _arrays(self, at: Sequence[int], n: int) -> list[ArrayView]:
+        """Keys, and values if there is a second address, as `_array`."""
+        return [self._array(place, n, column) for place, column in zip(at, self._front.stored, strict=False)]
 
     def _array(self, at: int, n: int, column: Type) -> ArrayView:
         """Rows in memory for messages, as an array that tables take."""
@@ -464,8 +470,7 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
 
         def combine(batch: Combined, rows: Sequence[Rows], n: int, keys: Column) -> Column:
             once = HashMap(front.key.spec, front.value.spec, capacity=batch.n, device=local.device)
-            pairs = zip(rows, front.stored, strict=True)
-            given: list[Any] = [self._array(each.at, n, column) for each, column in pairs]
+            given: list[Any] = self._arrays([each.at for each in rows], n)
             once.upsert(given[0], given[1], op)
             made, found = batch.room(front.value.nbytes), batch.room(PRESENCE.nbytes)
             places = self._array(made.at, batch.n, front.value), self._array(found.at, batch.n, PRESENCE)
@@ -490,8 +495,7 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
         columns = [_ADDED, Wanted(front.value, of_every_element=True)]
 
         def work(n: int, at: list[int], to: list[int]) -> None:
-            pair = [self._array(place, n, column) for place, column in zip(at, front.stored, strict=True)]
-            held, added = local.find_or_insert(*pair)
+            held, added = local.find_or_insert(*self._arrays(at, n))
             for place, made in zip(to, (added, held), strict=True):
                 front.engine.copy(place, made.ptr, made.nbytes, self._channel.stream())
 
@@ -549,7 +553,7 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
             seen = front.seen(key.view(keys, "keys"), "keys")
             front.note_kind(seen)
             made = [front.rows_for(seen, column) for column in (value, PRESENCE)]
-            stream = self._channel.stream() if seen.stream is None else seen.stream
+            stream = self._stream_of(seen)
             front.run(look_up, [seen], [], stream)
         with self._channel.call(f"number new keys, first={first}") as call:
             NewNumbers(self._channel, self._route, local, self._array, call, first).give(kept[0])
