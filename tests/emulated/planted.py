@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from emulated.scenarios import Races, Scenario, without_cas128
 from support.planting import planted
 from warphash.designs.base import class_name
 
-__all__ = ["Bug", "impatient"]
+__all__ = ["Bug", "KernelBug", "impatient"]
 
 PATIENCE, LITTLE_PATIENCE = "kMaxSwitchPoints = 1ull << 25;", "kMaxSwitchPoints = 1ull << 21;"
 """Switch points after which a launch counts as one without end: half a minute of them, or two seconds."""
@@ -18,6 +19,30 @@ PATIENCE, LITTLE_PATIENCE = "kMaxSwitchPoints = 1ull << 25;", "kMaxSwitchPoints 
 def impatient(source: str) -> str:
     """Kernels on a device that soon gives up a launch: a bug may make a ring of a list."""
     return planted(source, PATIENCE, LITTLE_PATIENCE)
+
+
+@dataclass(frozen=True)
+class KernelBug:
+    """A text of the kernels of one program, and what a careless hand might have written.
+
+    Attributes
+    ----------
+    among
+        Text that only that program has.
+    """
+
+    name: str
+    right: str
+    wrong: str
+    scenario: Callable[..., None]
+    among: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    def plant(self, source: str) -> str:
+        """The source with the bug; kernels of other programs as they are."""
+        return planted(source, self.right, self.wrong) if self.among in source else source
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from unittest import mock
 
 import numpy as np
 import pytest
 
+from emulated.planted import KernelBug
 from support.engines import missing
 from support.owners import check_order, random_rows
-from support.planting import planted
 from warphash.errors import WarphashError
 from warphash.runtime.abi import OwnerBatch, OwnerSegments
 from warphash.runtime.emulated import engine as emulated
@@ -49,22 +49,7 @@ def sums_of_several_tiles(engine: EmulatedEngine) -> None:
     assert engine.to_host(out.ptr, np.int64, ranks).tolist() == sums.tolist()
 
 
-@dataclass(frozen=True)
-class Bug:
-    """A text of the kernels and what a careless hand might have written."""
-
-    name: str
-    right: str
-    wrong: str
-    scenario: Scenario
-
-    def __str__(self) -> str:
-        return self.name
-
-    def plant(self, source: str) -> str:
-        """The source with the bug; kernels of other programs as they are."""
-        return planted(source, self.right, self.wrong) if "class ManyCounters" in source else source
-
+Bug = partial(KernelBug, among="class ManyCounters")
 
 BUGS = [
     Bug(
@@ -124,6 +109,6 @@ def test_no_schedule_changes_an_order(scenario: Scenario) -> None:
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=str)
-def test_a_planted_bug_is_noticed(bug: Bug) -> None:
+def test_a_planted_bug_is_noticed(bug: KernelBug) -> None:
     engine = EmulatedEngine(bug.plant)
     assert any(failure(bug.scenario, engine, seed) for seed in SCHEDULES), f"nobody noticed that {bug.name}"

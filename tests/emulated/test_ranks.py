@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from unittest import mock
 
 import numpy as np
 import pytest
 
+from emulated.planted import KernelBug
 from support.engines import missing
-from support.planting import planted
 from support.types import Array
 from warphash.errors import WarphashError
 from warphash.runtime.abi import Flag, Ranks, TouchBatch
@@ -74,22 +74,7 @@ def ranks_counted_by_many(engine: EmulatedEngine, random: np.random.Generator) -
         assert np.sort(ranks[least_of(engine, ranks, k)]).tolist() == np.sort(ranks)[:k].tolist()
 
 
-@dataclass(frozen=True)
-class Bug:
-    """A text of the kernels and what a careless hand might have written."""
-
-    name: str
-    right: str
-    wrong: str
-    scenario: Scenario
-
-    def __str__(self) -> str:
-        return self.name
-
-    def plant(self, source: str) -> str:
-        """The source with the bug; kernels of other programs as they are."""
-        return planted(source, self.right, self.wrong) if "struct ByFrequency" in source else source
-
+Bug = partial(KernelBug, among="struct ByFrequency")
 
 BUGS = [
     Bug(
@@ -143,6 +128,6 @@ def test_no_schedule_changes_what_ranks_promise(scenario: Scenario) -> None:
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=str)
-def test_a_planted_bug_is_noticed(bug: Bug) -> None:
+def test_a_planted_bug_is_noticed(bug: KernelBug) -> None:
     engine = EmulatedEngine(bug.plant)
     assert any(failure(bug.scenario, engine, seed) for seed in SCHEDULES), f"nobody noticed that {bug.name}"
