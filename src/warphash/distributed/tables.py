@@ -14,14 +14,15 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar, overload
 
 from ..arrays.adapters.engine import ENGINE_MEMORY
 from ..arrays.cast import chosen
 from ..arrays.library import ArrayView
 from ..arrays.row_type import Column as Type
-from ..errors import ParameterError, UnsupportedVerb
+from ..errors import DtypeError, ParameterError, ShapeError, UnsupportedVerb
 from ..table.base import BaseTable
 from ..table.front import PRESENCE
 from ..table.key_numbers import check_numbers
@@ -29,7 +30,9 @@ from ..table.maps import HashMap, HashSet
 from ..table.options import integer
 from . import checkpoint
 from .channel import Call, Channel, channel_of
+from .exchange import Exchanged
 from .numbers import Asked, NewNumbers
+from .owner_answers import Ask, check_order, left_with_owners
 from .repeats import Combined, combined
 from .route import Column, Local, Route, Rows
 from .state import rebuilt, state_of
@@ -122,9 +125,12 @@ class ShardedTable(Generic[T]):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}, rank {self.rank} of {self.world}: {self.local!r}>"
 
-    def contains(self, keys: Any) -> Any:
-        """Which keys are there: bool[n]. See `HashMap.contains`."""
-        return self._look_up(keys, None, b"\0")[1]
+    def contains(self, keys: Any, *, order: str = "given") -> Any:
+        """Which keys are there: bool[n]. See `HashMap.contains`, and `ShardedMap.find` for ``order``."""
+        local: Any = self.local
+        if order != "given":
+            return self._left_with_owners("contains", order, keys, lambda own: [(PRESENCE, local.contains(own))])
+        return self._look_up(keys, None, None)[1]
 
     def erase(self, keys: Any) -> Any:
         """Erase keys: bool[n], True where this element erased its key. See `HashMap.erase`."""
@@ -250,11 +256,13 @@ class ShardedTable(Generic[T]):
         mean = n / self._channel.world
         return math.ceil(mean + _DEVIATIONS * math.sqrt(mean)) if self._channel.world > 1 else n
 
-    def _look_up(self, keys: Any, column: Type | None, absent: bytes) -> tuple[Any, Any]:
+    def _look_up(self, keys: Any, column: Type | None, default: Any) -> tuple[Any, Any]:
         """Values and presence of keys; None for the values without a ``column``."""
         front, columns = self._front, [PRESENCE] if column is None else [PRESENCE, column]
-        with self._channel.call("contains" if column is None else f"find, default {absent.hex()}") as call:
-            self.local._need("find" if column is not None else "contains")
+        verb = "contains" if column is None else "find"
+        with self._channel.call(f"{verb}{_described(column, default)}") as call:
+            self.local._need(verb)
+            absent = b"\0" if column is None else column.default(default)
             seen, fits = front.sought(keys)
             sought = seen if fits is None else chosen(seen, fits)
             answers = self._answered(
@@ -267,6 +275,17 @@ class ShardedTable(Generic[T]):
         if column is None:
             return None, found
         return column.exported(answers[1]), found
+
+    def _left_with_owners(
+        self, verb: str, order: str, keys: Any, ask: Ask, column: Type | None = None, default: Any = None
+    ) -> Exchanged:
+        """The answers of a lookup in an order that is not that of the keys. With a ``column``, it has a default."""
+        with self._channel.call(f"{verb}, order={order!r}{_described(column, default)}") as call:
+            self.local._need(verb)
+            check_order(order)
+            if column is not None:
+                column.default(default)
+            return left_with_owners(self._channel, call, self._front, self._array, keys, self._stream_of, ask)
 
     def _finding(self, column: Type | None, absent: bytes) -> Local:
         """An owner's part of a lookup: presence, and values if they have a ``column``."""
@@ -480,10 +499,43 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
         verb = partial(local.upsert, op=op)
         return self._updated(f"upsert {op!r}", keys, values, verb, repeats=op in _REPEATABLE, combine=combine)
 
-    def find(self, keys: Any, default: Any = 0) -> tuple[Any, Any]:
-        """Values of keys: ``(values[n], found[n])``, with ``default`` for absent keys. See `HashMap.find`."""
+    @overload
+    def find(self, keys: Any, default: Any = 0, *, order: Literal["given"] = "given") -> tuple[Any, Any]: ...
+
+    @overload
+    def find(self, keys: Any, default: Any = 0, *, order: Literal["owner"]) -> Exchanged: ...
+
+    def find(self, keys: Any, default: Any = 0, *, order: str = "given") -> Any:
+        """Values of keys: ``(values[n], found[n])``, with ``default`` for absent keys. See `HashMap.find`.
+
+        Parameters
+        ----------
+        keys, default
+            As of `HashMap.find`.
+        order
+            ``"owner"`` leaves the answers with the owners of the keys, and nothing travels back. Each rank gets an
+            `Exchanged`: ``keys`` are those of all ranks that this rank owns, also those that are not there, and
+            ``columns`` are their values and whether they were found. The keys of rank 0 come first, then those of rank
+            1, and so on; those of one rank are in its order. Keys that the key type does not have are left out.
+
+        Examples
+        --------
+        The sum of the values that all ranks have asked for, without a value that travels::
+
+            mine = m.find(keys, order="owner")
+            values, found = mine.columns
+            total = values.sum()
+        """
+        local: Any = self.local
         column = self._front.value
-        return self._look_up(keys, column, column.default(default))
+        if order == "given":
+            return self._look_up(keys, column, default)
+
+        def ask(own: ArrayView) -> Sequence[tuple[Type, ArrayView]]:
+            values, found = local.find(own, default)
+            return [(column, values), (PRESENCE, found)]
+
+        return self._left_with_owners("find", order, keys, ask, column, default)
 
     def find_or_insert(self, keys: Any, values: Any) -> tuple[Any, Any]:
         """Values of keys, those just added where the key was absent; and which elements added theirs.
@@ -595,6 +647,13 @@ class ShardedSet(ShardedTable[HashSet[Any]]):
     def to_arrays(self, *, like: Any = None) -> Any:
         """Keys of this rank's own part. Not collective."""
         return self.local.keys(like=like)
+
+
+def _described(column: Type | None, default: Any) -> str:
+    """The default of a lookup in the text of its call; nothing for one that the call refuses."""
+    with suppress(DtypeError, ShapeError):
+        return "" if column is None else f", default {column.default(default).hex()}"
+    return ""
 
 
 def _piece_of(channel: Channel, piece_bytes: int | None) -> int:
