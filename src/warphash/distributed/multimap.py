@@ -108,13 +108,13 @@ class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
             seen = given if fits is None else chosen(given, fits)
             made = []
 
-            def find(at: int, n: int) -> Found:
-                values, offsets = local.find_all(self._array(at, n, front.key))
+            def find(n: int, at: list[int]) -> Found:
+                values, offsets = local.find_all(self._array(at[0], n, front.key))
                 return Found(values.ptr, values.rows, offsets.ptr, (values, offsets))
 
             def body(n: int, at: list[int], to: list[int]) -> None:
                 rows = Rows(at[0], front.key.nbytes)
-                made.append(lists_of(self._route, channel, front.engine, call, n, rows, front.value.nbytes, find))
+                made.append(lists_of(self._route, channel, front.engine, call, n, [rows], front.value.nbytes, find))
 
             stream = self._stream_of(seen)
             front.run(body, [seen], [], stream)

@@ -14,15 +14,17 @@ from ..arrays.batch import library_of_rows
 from ..arrays.cast import chosen
 from ..arrays.library import ArrayView
 from ..arrays.row_type import Column as Type
+from ..arrays.strings import StringArray
 from ..errors import ParameterError
 from .channel import Call, Channel
 from .exchange import Exchanged, Trip
-from .route import Rows, copied
+from .ragged import Ragged, hashed_rows, write_rows
+from .route import Column, Rows, copied
 
 __all__ = ["Ask", "check_order", "left_with_owners"]
 
-Ask = Callable[[ArrayView], Sequence[tuple[Type, ArrayView]]]
-"""Asks a rank's own table for keys in the engine's memory: arrays there, and the types of their rows."""
+Ask = Callable[[ArrayView], Sequence[tuple[Type, Any]]]
+"""Asks a rank's own table for keys in the engine's memory: arrays there, or strings, and the types of their rows."""
 
 ArrayAt = Callable[[int, int, Type], ArrayView]
 """Rows at an address, so many of a type, as an array that tables take."""
@@ -52,28 +54,39 @@ def left_with_owners(
     seen = given if fits is None else chosen(given, fits)
     like = seen._replace(library=library_of_rows(seen.library))
     stream = stream_of(seen)
+    key, engine = front.key, front.engine
     made: list[Exchanged] = []
 
     def body(n: int, at: list[int], to: list[int]) -> None:
-        rows = copied(channel, front.engine, Rows(at[0], front.key.nbytes), n).matrix(n)
+        rows = copied(channel, engine, Rows(at[0], key.nbytes), n).matrix(n)
+        named = hashed_rows(channel, engine, at[0], n).matrix(n) if key.has_any_length else rows
         call.agree()
-        trip = Trip(channel, call, [rows])
-        (arrived,) = trip.go(call, [rows])
+        trip = Trip(channel, call, [named])
+        arrived = trip.go_ragged(call, engine, rows) if key.has_any_length else trip.go(call, [rows])[0]
+        made.append(call.together(lambda: answer(trip, arrived)))
 
-        def answer() -> Exchanged:
-            own = array_at(arrived.data_ptr(), trip.n_received, front.key)
-            arrays = [exported(column, rows) for column, rows in [(front.key, own), *ask(own)]]
-            return Exchanged(trip, arrays[0], arrays[1:])
+    def answer(trip: Trip, arrived: Any) -> Exchanged:
+        n = trip.n_received
+        if isinstance(arrived, Ragged):
+            place = Column(channel.memory(n * key.nbytes), key.nbytes)
+            write_rows(arrived.lengths, arrived.data, n, place.at)
+            own, own_keys = array_at(place.at, n, key), exported(key, arrived.strings(key.text))
+        else:
+            own = array_at(arrived.data_ptr(), n, key)
+            own_keys = exported(key, own)
+        return Exchanged(trip, own_keys, [exported(column, rows) for column, rows in ask(own)])
 
-        def exported(column: Type, rows: ArrayView) -> Any:
-            def write(n: int, at: list[int], to: list[int]) -> None:
-                front.engine.copy(to[0], rows.ptr, rows.nbytes, channel.stream())
+    def exported(column: Type, rows: ArrayView | StringArray) -> Any:
+        if isinstance(rows, StringArray):
+            return column.exported(rows, like.library)
+        source, nbytes = rows.ptr, rows.nbytes
 
-            out = front.rows_for(like, column, rows.rows)
-            front.run(write, [], [out], stream)
-            return column.exported(out)
+        def write(n: int, at: list[int], to: list[int]) -> None:
+            engine.copy(to[0], source, nbytes, channel.stream())
 
-        made.append(call.together(answer))
+        out = front.rows_for(like, column, rows.rows)
+        front.run(write, [], [out], stream)
+        return column.exported(out, like.library)
 
     front.run(body, [seen], [], stream)
     return made[0]

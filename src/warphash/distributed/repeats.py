@@ -10,6 +10,7 @@ the first element of a key answers for the key, and the others have added or era
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -47,7 +48,7 @@ class Combined:
         How many keys there are.
     """
 
-    def __init__(self, channel: Channel, engine: Engine, keys: Rows, n: int) -> None:
+    def __init__(self, channel: Channel, engine: Engine, keys: Rows | Column, n: int) -> None:
         self._channel, self._engine, self._elements = channel, engine, n
         numbers = channel.memory(_NUMBER_BYTES * n)
         made = number(
@@ -113,11 +114,19 @@ class Answers(NamedTuple):
         self.batch.spread(self.column, self.every, to, of_every_element=self.of_every_element)
 
 
-def combined(channel: Channel, engine: Engine, keys: Rows, n: int) -> Combined | None:
-    """A batch with each key once; None if a sample says that this would not pay. On a GPU, a sampled batch waits."""
+def combined(
+    channel: Channel, engine: Engine, keys: Rows, n: int, exact: Callable[[], Rows | Column] | None = None
+) -> Combined | None:
+    """A batch with each key once; None if a sample says that this would not pay. On a GPU, a sampled batch waits.
+
+    Parameters
+    ----------
+    exact
+        Makes keys of a fixed width that are equal exactly where those of the batch are, if ``keys`` are hashes.
+    """
     if not _FEWEST <= n <= _MOST or not _repeats(channel, engine, keys, n):
         return None
-    return Combined(channel, engine, keys, n)
+    return Combined(channel, engine, keys if exact is None else exact(), n)
 
 
 def _repeats(channel: Channel, engine: Engine, keys: Rows, n: int) -> bool:

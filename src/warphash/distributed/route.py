@@ -28,7 +28,8 @@ rounds before the failed one are done on all ranks. The failed one and those beh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from itertools import accumulate
+from typing import NamedTuple, Protocol
 
 import torch
 
@@ -36,7 +37,20 @@ from ..runtime.engine import Engine
 from ..storage.owners.owner_order import OwnerOrder, run_starts
 from .channel import Call, Channel, Message
 
-__all__ = ["Column", "Cut", "Local", "Route", "Rows", "Span", "Trip", "copied", "exchanged"]
+__all__ = [
+    "Begin",
+    "Column",
+    "Cut",
+    "Local",
+    "Piece",
+    "Route",
+    "Rows",
+    "Span",
+    "Trip",
+    "copied",
+    "exchanged",
+    "spans_of",
+]
 
 _RUN_ROWS = 16
 """Rows of one byte or more whose end is at a multiple of 16 bytes, if their begin is."""
@@ -73,11 +87,34 @@ class Column:
         return self.rows(0, n).view(n, self.width)
 
 
-class _Piece(NamedTuple):
+class Piece(Protocol):
     """Memory for the rows that an owner receives in a round, and for their answers."""
+
+    @property
+    def answers(self) -> list[Column]:
+        """Memory for the answers."""
+        ...
+
+    def receive(self, channel: Channel, call: Call, cut: Cut, moved: Sequence[Column]) -> Callable[[], None]:
+        """Begin to exchange the rows of a round, of those in the order of owners; what waits."""
+        ...
+
+    def addresses(self, n: int) -> list[int]:
+        """The addresses of the columns of the ``n`` rows that were received."""
+        ...
+
+
+class _Piece(NamedTuple):
+    """As `Piece`, of rows of a fixed width."""
 
     rows: list[Column]
     answers: list[Column]
+
+    def receive(self, channel: Channel, call: Call, cut: Cut, moved: Sequence[Column]) -> Callable[[], None]:
+        return exchanged(channel, call, cut.sent, moved, cut.received, self.rows)
+
+    def addresses(self, n: int) -> list[int]:
+        return [column.at for column in self.rows]
 
 
 Span = tuple[int, int]
@@ -93,10 +130,13 @@ class Cut(NamedTuple):
         Spans of the rows for the ranks, among all rows in the order of owners.
     received
         Spans of the rows from the ranks in the piece.
+    texts
+        For each column of any length, such spans of its bytes (`ragged_trips`).
     """
 
     sent: list[Span]
     received: list[Span]
+    texts: tuple[tuple[list[Span], list[Span]], ...] = ()
 
     @property
     def n(self) -> int:
@@ -113,10 +153,13 @@ class Route:
         Of the ranks; and of the local table, on the channel's device.
     piece_bytes
         Bytes of rows, or of answers, that a rank receives in a round, about.
+    begin
+        Begins the trips of batches whose rows have any length; None for rows of a fixed width.
     """
 
-    def __init__(self, channel: Channel, engine: Engine, piece_bytes: int) -> None:
+    def __init__(self, channel: Channel, engine: Engine, piece_bytes: int, begin: Begin | None = None) -> None:
         self._channel, self._engine, self._piece_bytes = channel, engine, piece_bytes
+        self._begin = begin
         self._kept: dict[tuple[int, ...], list[_Piece]] = {}
 
     def go(
@@ -157,6 +200,8 @@ class Route:
 
     def trip(self, call: Call, n: int, rows: Sequence[Rows], widths: Sequence[int]) -> Trip:
         """Begin to take a batch to its owners: to the end of the header. Answers have columns of some widths."""
+        if self._begin is not None:
+            return self._begin(call, n, rows, widths)
         channel, stream = self._channel, self._channel.stream()
         header = channel.header()
         keys, numbers_at = rows[0], channel.numbers_at(header)
@@ -213,7 +258,7 @@ class Trip:
         order: OwnerOrder,
         moved: list[Column],
         back: list[Column],
-        pieces: list[_Piece],
+        pieces: Sequence[Piece],
         cuts: list[Cut],
         runs: list[Span],
         rows: int,
@@ -235,7 +280,7 @@ class Trip:
         for piece, n in self._rounds():
             if error is None:
                 try:
-                    local(n, [column.at for column in piece.rows], [column.at for column in piece.answers])
+                    local(n, piece.addresses(n), [column.at for column in piece.answers])
                     done += 1
                 except BaseException as raised:
                     error = raised
@@ -246,7 +291,7 @@ class Trip:
         columns = [(source.at, target, source.width) for source, target in zip(sources, targets, strict=True)]
         self._order.restore(columns, self._channel.stream())
 
-    def _rounds(self) -> Iterator[tuple[_Piece, int]]:
+    def _rounds(self) -> Iterator[tuple[Piece, int]]:
         """Exchange rows and answers. Between the two, yields the piece of each round and the number of its rows."""
         cuts, pieces = self.cuts, self._pieces
         wait_for_rows = self._send(cuts[0], pieces[0])
@@ -262,11 +307,15 @@ class Trip:
         for wait in waits_for_answers[-2:]:
             wait()
 
-    def _send(self, cut: Cut, piece: _Piece) -> Callable[[], None]:
-        return exchanged(self._channel, self._call, cut.sent, self._moved, cut.received, piece.rows)
+    def _send(self, cut: Cut, piece: Piece) -> Callable[[], None]:
+        return piece.receive(self._channel, self._call, cut, self._moved)
 
-    def _send_back(self, cut: Cut, piece: _Piece) -> Callable[[], None]:
+    def _send_back(self, cut: Cut, piece: Piece) -> Callable[[], None]:
         return exchanged(self._channel, self._call, cut.received, piece.answers, cut.sent, self.back)
+
+
+Begin = Callable[[Call, int, Sequence[Rows], Sequence[int]], Trip]
+"""As `Route.trip`."""
 
 
 def copied(channel: Channel, engine: Engine, rows: Rows, n: int) -> Column:
@@ -303,6 +352,12 @@ def exchanged(
                 sent.append(Message(peer, source.rows(*span)))
                 received.append(Message(peer, target.rows(*other_span)))
     return call.exchange(sent, received)
+
+
+def spans_of(counts: Sequence[int]) -> list[Span]:
+    """Where the runs of so many rows begin and end that lie one behind the other."""
+    ends = list(accumulate(counts))
+    return list(zip([0, *ends], ends, strict=False))
 
 
 def _cut(counts: list[list[int]], me: int, number: int, rounds: int) -> Cut:
