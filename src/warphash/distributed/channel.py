@@ -5,12 +5,15 @@ Protocol of a call (`Call`). All ranks of a group make the same calls, in the sa
 1. A rank prepares: it checks its arguments and allocates all that the call needs.
 2. `Call.agree`: each rank tells all ranks one header of 64-bit words::
 
-       [ number of the call | digest of its text | whether step 1 failed | a number for each rank ... ]
+       [ number of the call | digest of its text | whether step 1 failed | number for all | a number for each rank ... ]
 
    If a rank failed, or if ranks make different calls, all ranks raise `CollectiveError` here. Nothing was exchanged.
 3. `Call.exchange`, any number of times. The headers say how many rows each rank sends to each other one. So all ranks
    know all sizes, and nobody waits for a message that nobody sends.
 4. `Call.conclude`: each rank tells whether its part failed. All ranks raise, or none.
+
+On a GPU, steps 2 and 4 use a stream of their own. So a rank waits for what the others tell, and not for what it has
+launched meanwhile.
 
 A rank that does not answer within the time-out of the group, or whose process ended, is lost: `PeerLost`. Then no rank
 can know what the others have done, and the channel refuses all further calls.
@@ -41,8 +44,8 @@ __all__ = ["Call", "Channel", "Message", "channel_of"]
 
 T = TypeVar("T")
 
-_FIELDS = 3
-"""Of a header, ahead of the numbers for ranks: call, digest, failure."""
+_FIELDS = 4
+"""Of a header, ahead of the numbers for ranks: call, digest, failure, number for all."""
 
 _WORD_BYTES = 8
 
@@ -92,6 +95,9 @@ class Channel:
         self.calls = 0
         self._lock = threading.Lock()
         self._lost: str | None = None
+        self._words = torch.empty(_FIELDS, dtype=torch.int64, pin_memory=self.place.type == "cuda")
+        of_gpu: Any = torch.cuda  # whose functions have no types
+        self._aside = of_gpu.Stream(self.place) if self.place.type == "cuda" else None
         with self.peers():
             timeout = _timeout_of(group, self.place)
             self.group = _group_like(group, self.ranks, self.ranks[self.rank], timeout)
@@ -156,6 +162,23 @@ class Channel:
                 made.fail(error)
                 raise
 
+    @contextmanager
+    def aside(self, *, behind: bool = False) -> Iterator[None]:
+        """Use a stream beside that of the messages, on a GPU; ``behind`` what is launched there by now."""
+        if self._aside is None:
+            yield
+            return
+        if behind:
+            self._aside.wait_stream(torch.cuda.current_stream(self.place))
+        with torch.cuda.stream(self._aside):
+            yield
+
+    def write(self, words: Sequence[int], target: torch.Tensor) -> None:
+        """Write the first words of a row of integers, and no others until all ranks have heard these."""
+        source = self._words[: len(words)]
+        source.copy_(torch.tensor(words, dtype=torch.int64))
+        target[: len(words)].copy_(source, non_blocking=True)
+
     def done(self, text: str, work: Callable[[], T]) -> T:
         """Do local work that may take long, and then hear of all ranks: all did theirs, or all raise.
 
@@ -203,19 +226,28 @@ class Call:
     ----------
     is_announced
         Whether this rank has told the others its header.
+    for_all
+        The number for all of each rank, of the last headers.
     """
 
     def __init__(self, channel: Channel, text: str) -> None:
         self._channel, self._text = channel, text
         self.is_announced = False
+        self.for_all: list[int] = []
 
-    def agree(self, header: torch.Tensor | None = None) -> list[list[int]]:
+    def agree(
+        self, header: torch.Tensor | None = None, meanwhile: Callable[[], None] | None = None, *, for_all: int = 0
+    ) -> list[list[int]]:
         """Tell all ranks this rank's header, and hear theirs.
 
         Parameters
         ----------
         header
             With the numbers for ranks, which the stream of messages may still be writing. None: there are no numbers.
+        meanwhile
+            What this rank does until it has heard all. It raises nothing.
+        for_all
+            A number that this rank tells all ranks.
 
         Returns
         -------
@@ -229,18 +261,23 @@ class Call:
         PeerLost
             If a rank does not answer.
         """
-        return self._agree(self._channel.header() if header is None else header, None)
+        return self._agree(self._channel.header() if header is None else header, None, meanwhile, for_all)
 
     def fail(self, error: BaseException) -> None:
         """As `agree`, of a rank whose preparation raised ``error``: raises on all ranks."""
         self._agree(self._channel.header(), error)
 
-    def _agree(self, header: torch.Tensor, error: BaseException | None) -> list[list[int]]:
+    def _agree(
+        self,
+        header: torch.Tensor,
+        error: BaseException | None,
+        meanwhile: Callable[[], None] | None = None,
+        for_all: int = 0,
+    ) -> list[list[int]]:
         self.is_announced = True
         number, text = self._channel.calls, self._text
-        fields = [number, zlib.crc32(text.encode()), error is not None]
-        header[:_FIELDS].copy_(torch.tensor(fields, dtype=torch.int64))
-        rows = self._gathered(header)
+        words = [number, zlib.crc32(text.encode()), error is not None, for_all]
+        rows = self._gathered(words, header, meanwhile)
         if len({(row[0], row[1]) for row in rows}) > 1:
             texts = dict(enumerate(self.told(f"call {number}, {text}")))
             raise CollectiveError(
@@ -249,6 +286,7 @@ class Call:
                 texts,
             ) from error
         self._raise_alike([bool(row[2]) for row in rows], error, rounds=0)
+        self.for_all = [row[3] for row in rows]
         return [row[_FIELDS:] for row in rows]
 
     def exchange(self, sent: Iterable[Message], received: Iterable[Message]) -> Callable[[], None]:
@@ -278,7 +316,14 @@ class Call:
 
         return wait
 
-    def conclude(self, error: BaseException | None, rounds: int, *, has_begun: bool = False) -> None:
+    def conclude(
+        self,
+        error: BaseException | None,
+        rounds: int,
+        meanwhile: Callable[[], None] | None = None,
+        *,
+        has_begun: bool = False,
+    ) -> None:
         """Tell all ranks how this rank's part went, and raise on all if one failed.
 
         Parameters
@@ -287,6 +332,8 @@ class Call:
             What was raised; None if nothing was.
         rounds, has_begun
             Rounds that were done, and whether there was any.
+        meanwhile
+            As of `agree`.
 
         Raises
         ------
@@ -295,8 +342,7 @@ class Call:
         PeerLost
             If a rank does not answer.
         """
-        told = torch.tensor([error is not None, rounds], dtype=torch.int64, device=self._channel.place)
-        rows = self._gathered(told)
+        rows = self._gathered([error is not None, rounds], None, meanwhile)
         done = min(row[1] for row in rows)
         self._raise_alike([bool(row[0]) for row in rows], error, done, has_begun=has_begun)
 
@@ -327,11 +373,21 @@ class Call:
             dist.all_gather_object(every, given, group=channel.group)
         return every
 
-    def _gathered(self, row: torch.Tensor) -> list[list[int]]:
+    def _gathered(
+        self, words: Sequence[int], row: torch.Tensor | None, meanwhile: Callable[[], None] | None
+    ) -> list[list[int]]:
+        """The rows of all ranks: words, and what a row has behind them that the stream of messages may be writing."""
         channel = self._channel
-        with channel.peers():
+        with channel.peers(), channel.aside(behind=row is not None):
+            if row is None:
+                row = torch.empty(len(words), dtype=torch.int64, device=channel.place)
+            channel.write(words, row)
             every = torch.empty(channel.world * len(row), dtype=row.dtype, device=row.device)
-            _all_gather(every, row, group=channel.group)
+            work = _all_gather(every, row, group=channel.group, async_op=True)
+        if meanwhile is not None:
+            meanwhile()
+        with channel.peers(), channel.aside():
+            work.wait()
             rows: list[list[int]] = every.view(channel.world, len(row)).tolist()
         return rows
 

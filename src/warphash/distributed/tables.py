@@ -44,6 +44,9 @@ _PIECE_BYTES, _PIECE_BYTES_OF_GPU = 1 << 26, 1 << 28
 _DEVIATIONS = 6
 """Of a binomial distribution, above the mean: keys that a rank makes room for."""
 
+_LARGER = 4
+"""How much larger than a table a batch is, that the table inserts at once faster than in rounds."""
+
 _REPEATABLE = ("min", "max", "or", "and", "first", "last")
 """Upserts that may be done twice with the same batch."""
 
@@ -304,7 +307,9 @@ class ShardedTable(Generic[T]):
             self._front.note_kind(pairs[0])
             prepare = None if repeats else self._make_room
             work = self._by_verb(verb)
-            added = self._answered(call, pairs, [_ADDED], work, prepare, combine, may_repeat=may_repeat)[0]
+            added = self._answered(call, pairs, [_ADDED], work, prepare, combine, may_repeat=may_repeat, inserts=True)[
+                0
+            ]
         return added.library.export(added)
 
     def _make_room(self, n: int) -> None:
@@ -330,6 +335,7 @@ class ShardedTable(Generic[T]):
         combine: Combine | None = None,
         *,
         may_repeat: bool = True,
+        inserts: bool = False,
     ) -> list[ArrayView]:
         """New arrays of the caller's library with the owners' answers for a batch.
 
@@ -339,8 +345,11 @@ class ShardedTable(Generic[T]):
             Makes the value of a key of those of its elements; None: that of the first one.
         may_repeat
             Keys may be several times in the batch.
+        inserts
+            The owners insert the rows.
         """
         front, seen = self._front, given[0]
+        at_once = inserts and len(self.local) <= seen.rows // _LARGER
         made = [front.rows_for(seen, each.column) for each in wanted]
 
         def body(n: int, at: list[int], to: list[int]) -> None:
@@ -348,7 +357,7 @@ class ShardedTable(Generic[T]):
             batch = combined(self._channel, front.engine, rows[0], n) if may_repeat and self.world > 1 else None
             if batch is None:
                 answers = [Rows(place, each.column.nbytes) for place, each in zip(to, wanted, strict=True)]
-                self._route.go(call, n, rows, answers, local, prepare)
+                self._route.go(call, n, rows, answers, local, prepare, at_once=at_once)
                 return
             firsts = [batch.first(column) for column in rows]
             if combine is not None:
@@ -356,7 +365,7 @@ class ShardedTable(Generic[T]):
             room = [batch.answers(each.column.nbytes, of_every_element=each.of_every_element) for each in wanted]
             columns = firsts, [each.column for each in room]
             sent, answers = ([Rows(column.at, column.width) for column in some] for some in columns)
-            self._route.go(call, batch.n, sent, answers, local, prepare)
+            self._route.go(call, batch.n, sent, answers, local, prepare, at_once=at_once)
             for each, place in zip(room, to, strict=True):
                 each.write(place)
 
@@ -503,7 +512,7 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
             local._need("find_or_insert")
             pairs = local._parts.updates.view_pairs(keys, values)
             front.note_kind(pairs[0])
-            added, held = self._answered(call, pairs, columns, work)
+            added, held = self._answered(call, pairs, columns, work, inserts=True)
         return front.value.exported(held), added.library.export(added)
 
     def number(self, keys: Any, *, first: int = 0) -> tuple[Any, Any]:
