@@ -43,8 +43,11 @@ def walk(key: Any, value: Any, piece_bytes: int, seed: int, kind: str) -> tuple[
     for step in range(STEPS):
         sizes = [chance.choice([0, 1, 50, 3_000, 40_000]) for _ in range(world)]
         batches = [[chance.randrange(KEYS) for _ in range(n)] for n in sizes]
-        if chance.random() < 0.2:
-            batches = [[7] * n for n in sizes]
+        hot = chance.random()
+        if hot < 0.4:  # one key alone, or two of them among others
+            batches = [
+                [7 if hot < 0.2 else chance.choice([7, 9, chance.randrange(KEYS)]) for _ in range(n)] for n in sizes
+            ]
         mine, verb = batches[rank], chance.choice(["insert", "assign", "upsert", "erase", "find_or_insert", "contains"])
         keys, values = given(keys_of(mine, key)), given(values_of([k + step for k in mine], value))
         everything, before = [k for batch in batches for k in batch], set(model)

@@ -38,13 +38,15 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import le
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from ..runtime.engine import Engine
 from ..storage.owners.owner_order import OwnerOrder, run_starts
 from .channel import Call, Channel, Message
 
-__all__ = ["Column", "Cut", "Local", "Route", "Rows", "Span", "Trip", "copied", "exchanged"]
+__all__ = ["Apart", "Column", "Cut", "Local", "Route", "Rows", "Span", "Trip", "copied", "exchanged"]
 
 _RUN_ROWS = 16
 """Rows of one byte or more whose end is at a multiple of 16 bytes, if their begin is."""
@@ -118,6 +120,21 @@ Span = tuple[int, int]
 """Where rows begin and end."""
 
 
+class Apart(NamedTuple):
+    """Hot keys of a batch, which have one row each on its way.
+
+    Attributes
+    ----------
+    keys
+        As `OwnerOrder` takes them.
+    once
+        For each column of answers, whether one element of a key gets the answer, and the others get zeros.
+    """
+
+    keys: npt.NDArray[np.uint64]
+    once: list[bool]
+
+
 class Cut(NamedTuple):
     """The rows of a round: a span for each rank, and in the last round a second one, for tails.
 
@@ -166,6 +183,7 @@ class Route:
         prepare: Callable[[int], None] | None = None,
         *,
         at_once: bool = False,
+        apart: Apart | None = None,
     ) -> None:
         """Take a batch to its owners, and bring their answers back.
 
@@ -182,6 +200,8 @@ class Route:
             one rank, no rank does anything to its table.
         at_once
             This owner would work on all rows faster than on those of several rounds.
+        apart
+            Hot keys.
 
         Raises
         ------
@@ -192,17 +212,29 @@ class Route:
             call.agree()
             local(n, [column.at for column in rows], [column.at for column in answers])
             return
-        trip = self.trip(call, n, rows, [column.width for column in answers], at_once=at_once)
+        hot, once = (None, None) if apart is None else apart
+        trip = self.trip(call, n, rows, [column.width for column in answers], at_once=at_once, apart=hot)
         sources, targets = [Rows(made.at, made.width) for made in trip.back], [column.at for column in answers]
-        trip.work(local, prepare, lambda: trip.restore(sources, targets))
+        trip.work(local, prepare, lambda: trip.restore(sources, targets, once))
 
-    def trip(self, call: Call, n: int, rows: Sequence[Rows], widths: Sequence[int], *, at_once: bool = False) -> Trip:
+    def trip(
+        self,
+        call: Call,
+        n: int,
+        rows: Sequence[Rows],
+        widths: Sequence[int],
+        *,
+        at_once: bool = False,
+        apart: npt.NDArray[np.uint64] | None = None,
+    ) -> Trip:
         """Begin to take a batch to its owners: to the end of the header. Answers have columns of some widths."""
         channel, stream = self._channel, self._channel.stream()
         world = channel.world
         header = channel.header()
         keys, numbers_at = rows[0], channel.numbers_at(header)
-        order = OwnerOrder(self._engine, keys.at, keys.width, n, world, numbers_at, stream, run_rows=_RUN_ROWS)
+        order = OwnerOrder(
+            self._engine, keys.at, keys.width, n, world, numbers_at, stream, run_rows=_RUN_ROWS, apart=apart
+        )
         lines = n + _RUN_ROWS * world
         moved = [Column(channel.memory(lines * width), width) for _, width in rows]
         back = [Column(channel.memory(lines * width), width) for width in widths]
@@ -320,10 +352,10 @@ class Trip:
                     error = raised
         self._call.conclude(error, done, meanwhile if error is None else None, has_begun=True)
 
-    def restore(self, sources: Sequence[Rows], targets: Sequence[int]) -> None:
-        """Bring columns from the order of owners to the order of the batch."""
+    def restore(self, sources: Sequence[Rows], targets: Sequence[int], once: Sequence[bool] | None = None) -> None:
+        """Bring columns from the order of owners to the order of the batch. ``once``: see `OwnerOrder.restore`."""
         columns = [(source.at, target, source.width) for source, target in zip(sources, targets, strict=True)]
-        self._order.restore(columns, self._channel.stream())
+        self._order.restore(columns, self._channel.stream(), once)
 
     def _rounds(self) -> Iterator[tuple[int, list[int], list[int]]]:
         """Exchange rows and answers. Between the two, yields what `Local` takes, of each round."""

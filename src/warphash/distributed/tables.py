@@ -30,8 +30,8 @@ from ..table.options import integer
 from . import checkpoint
 from .channel import Call, Channel, channel_of
 from .numbers import Asked, NewNumbers
-from .repeats import Combined, combined
-from .route import Column, Local, Route, Rows
+from .repeats import Combined, repeats_of
+from .route import Apart, Column, Local, Route, Rows
 from .state import rebuilt, state_of
 
 __all__ = ["ShardedMap", "ShardedSet", "ShardedTable", "Wanted"]
@@ -354,11 +354,13 @@ class ShardedTable(Generic[T]):
 
         def body(n: int, at: list[int], to: list[int]) -> None:
             rows = [Rows(place, column.nbytes) for place, column in zip(at, front.stored, strict=False)]
-            batch = combined(self._channel, front.engine, rows[0], n) if may_repeat and self.world > 1 else None
-            if batch is None:
+            repeats = repeats_of(self._channel, front.engine, rows[0], n if may_repeat and self.world > 1 else 0)
+            if not (repeats.often or (len(repeats.hot) and combine is not None)):
                 answers = [Rows(place, each.column.nbytes) for place, each in zip(to, wanted, strict=True)]
-                self._route.go(call, n, rows, answers, local, prepare, at_once=at_once)
+                apart = Apart(repeats.hot, [not each.of_every_element for each in wanted])
+                self._route.go(call, n, rows, answers, local, prepare, at_once=at_once, apart=apart)
                 return
+            batch = Combined(self._channel, front.engine, rows[0], n)
             firsts = [batch.first(column) for column in rows]
             if combine is not None:
                 firsts[1] = combine(batch, rows, n, firsts[0])
