@@ -13,7 +13,7 @@ Protocol of a call (`Call`). All ranks of a group make the same calls, in the sa
 4. `Call.conclude`: each rank tells whether its part failed. All ranks raise, or none.
 
 On a GPU, steps 2 and 4 use a stream of their own. So a rank waits for what the others tell, and not for what it has
-launched meanwhile.
+launched meanwhile: a header is behind its numbers (`Channel.mark`), and the word of step 4 is behind nothing.
 
 A rank that does not answer within the time-out of the group, or whose process ended, is lost: `PeerLost`. Then no rank
 can know what the others have done, and the channel refuses all further calls.
@@ -162,14 +162,18 @@ class Channel:
                 made.fail(error)
                 raise
 
+    def mark(self) -> Any:
+        """What is launched in the stream of messages by now; None on a CPU, where all of that is done."""
+        return None if self._aside is None else torch.cuda.current_stream(self.place).record_event()
+
     @contextmanager
-    def aside(self, *, behind: bool = False) -> Iterator[None]:
-        """Use a stream beside that of the messages, on a GPU; ``behind`` what is launched there by now."""
+    def aside(self, behind: Any = None) -> Iterator[None]:
+        """Use a stream beside that of the messages, on a GPU; behind a `mark`."""
         if self._aside is None:
             yield
             return
-        if behind:
-            self._aside.wait_stream(torch.cuda.current_stream(self.place))
+        if behind is not None:
+            self._aside.wait_event(behind)
         with torch.cuda.stream(self._aside):
             yield
 
@@ -235,17 +239,15 @@ class Call:
         self.is_announced = False
         self.for_all: list[int] = []
 
-    def agree(
-        self, header: torch.Tensor | None = None, meanwhile: Callable[[], None] | None = None, *, for_all: int = 0
-    ) -> list[list[int]]:
+    def agree(self, header: torch.Tensor | None = None, behind: Any = None, *, for_all: int = 0) -> list[list[int]]:
         """Tell all ranks this rank's header, and hear theirs.
 
         Parameters
         ----------
         header
             With the numbers for ranks, which the stream of messages may still be writing. None: there are no numbers.
-        meanwhile
-            What this rank does until it has heard all. It raises nothing.
+        behind
+            A `Channel.mark` behind the numbers; None: now.
         for_all
             A number that this rank tells all ranks.
 
@@ -261,23 +263,20 @@ class Call:
         PeerLost
             If a rank does not answer.
         """
-        return self._agree(self._channel.header() if header is None else header, None, meanwhile, for_all)
+        return self._agree(header, None, behind, for_all)
 
     def fail(self, error: BaseException) -> None:
         """As `agree`, of a rank whose preparation raised ``error``: raises on all ranks."""
-        self._agree(self._channel.header(), error)
+        self._agree(None, error)
 
     def _agree(
-        self,
-        header: torch.Tensor,
-        error: BaseException | None,
-        meanwhile: Callable[[], None] | None = None,
-        for_all: int = 0,
+        self, header: torch.Tensor | None, error: BaseException | None, behind: Any = None, for_all: int = 0
     ) -> list[list[int]]:
+        header = self._channel.header() if header is None else header
         self.is_announced = True
         number, text = self._channel.calls, self._text
         words = [number, zlib.crc32(text.encode()), error is not None, for_all]
-        rows = self._gathered(words, header, meanwhile)
+        rows = self._gathered(words, header, behind or self._channel.mark())
         if len({(row[0], row[1]) for row in rows}) > 1:
             texts = dict(enumerate(self.told(f"call {number}, {text}")))
             raise CollectiveError(
@@ -316,14 +315,7 @@ class Call:
 
         return wait
 
-    def conclude(
-        self,
-        error: BaseException | None,
-        rounds: int,
-        meanwhile: Callable[[], None] | None = None,
-        *,
-        has_begun: bool = False,
-    ) -> None:
+    def conclude(self, error: BaseException | None, rounds: int, *, has_begun: bool = False) -> None:
         """Tell all ranks how this rank's part went, and raise on all if one failed.
 
         Parameters
@@ -332,8 +324,6 @@ class Call:
             What was raised; None if nothing was.
         rounds, has_begun
             Rounds that were done, and whether there was any.
-        meanwhile
-            As of `agree`.
 
         Raises
         ------
@@ -342,7 +332,8 @@ class Call:
         PeerLost
             If a rank does not answer.
         """
-        rows = self._gathered([error is not None, rounds], None, meanwhile)
+        told = torch.empty(2, dtype=torch.int64, device=self._channel.place)
+        rows = self._gathered([error is not None, rounds], told)
         done = min(row[1] for row in rows)
         self._raise_alike([bool(row[0]) for row in rows], error, done, has_begun=has_begun)
 
@@ -373,21 +364,13 @@ class Call:
             dist.all_gather_object(every, given, group=channel.group)
         return every
 
-    def _gathered(
-        self, words: Sequence[int], row: torch.Tensor | None, meanwhile: Callable[[], None] | None
-    ) -> list[list[int]]:
-        """The rows of all ranks: words, and what a row has behind them that the stream of messages may be writing."""
+    def _gathered(self, words: Sequence[int], row: torch.Tensor, behind: Any = None) -> list[list[int]]:
+        """The rows of all ranks: some words, and numbers behind them."""
         channel = self._channel
-        with channel.peers(), channel.aside(behind=row is not None):
-            if row is None:
-                row = torch.empty(len(words), dtype=torch.int64, device=channel.place)
+        with channel.peers(), channel.aside(behind):
             channel.write(words, row)
             every = torch.empty(channel.world * len(row), dtype=row.dtype, device=row.device)
-            work = _all_gather(every, row, group=channel.group, async_op=True)
-        if meanwhile is not None:
-            meanwhile()
-        with channel.peers(), channel.aside():
-            work.wait()
+            _all_gather(every, row, group=channel.group)
             rows: list[list[int]] = every.view(channel.world, len(row)).tolist()
         return rows
 

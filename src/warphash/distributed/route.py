@@ -2,9 +2,9 @@
 
 Each rank owns the keys of an interval of shards (``kernels/owners/owner.cuh``). A batch goes this way:
 
-1. All memory of the call is allocated, and the rows of each owner are counted (`storage.owners`). The headers tell all
-   ranks how many rows go from each rank to each other one (`Call.agree`). Meanwhile, rows are brought into the order of
-   their owners.
+1. All memory of the call is allocated, the rows of each owner are counted, and rows are brought into the order of their
+   owners (`storage.owners`). The headers tell all ranks how many rows go from each rank to each other one, and wait for
+   the counts alone (`Call.agree`).
 2. Rounds. From the counts of all ranks, each rank computes the same number of rounds. A round takes the same fraction
    of the rows that each rank has for each other one::
 
@@ -15,7 +15,7 @@ Each rank owns the keys of an interval of shards (``kernels/owners/owner.cuh``).
    while an owner works on those of this one. Then the answers travel back. A rank's rows for itself do not travel: an
    owner works on these first, where they lie, while the first rows of the others come. Few rows go in one round, with
    those that stay.
-3. All ranks hear whether a round failed (`Call.conclude`). Meanwhile, the answers are brought into the caller's order.
+3. The answers are brought into the caller's order. Meanwhile, all ranks hear whether a round failed (`Call.conclude`).
 
 The first rows of a table are faster inserted at once than in rounds (docs/performance/distributed.md). So a rank whose
 table holds little offers memory for as many rows as it sends, and some more. If all ranks offer enough for what they
@@ -241,15 +241,9 @@ class Route:
         of_rows = [column.width for column in rows]
         room = self._room(of_rows, widths, n + n // _SPARE + 2 * _RUN_ROWS * world if at_once else 0)
 
-        errors: list[BaseException] = []
-
-        def move() -> None:
-            try:
-                order.move([(given.at, made.at, made.width) for given, made in zip(rows, moved, strict=True)], stream)
-            except BaseException as raised:
-                errors.append(raised)  # of which the other ranks hear at the end, since the header is on its way
-
-        counts = call.agree(header, move, for_all=room.n - 2 * _RUN_ROWS * world if at_once else 0)
+        counted = channel.mark()
+        order.move([(given.at, made.at, made.width) for given, made in zip(rows, moved, strict=True)], stream)
+        counts = call.agree(header, counted, for_all=room.n - 2 * _RUN_ROWS * world if at_once else 0)
         received = [sum(row[rank] for row in counts) for rank in range(world)]
         piece_rows = self._rows_of_a_piece([*of_rows, *widths])
         is_one_round = max(received) <= min(piece_rows, _FEW_ROWS) or all(map(le, received, call.for_all))
@@ -264,7 +258,7 @@ class Route:
             cuts = [_cut_of_own(counts, channel.rank), *_cuts(counts, channel.rank, rounds, others)]
         begins = run_starts(counts[channel.rank], _RUN_ROWS)
         runs = [(begin, begin + count) for begin, count in zip(begins, counts[channel.rank], strict=False)]
-        return Trip(channel, call, order, moved, back, pieces, cuts, runs, begins[-1], errors)
+        return Trip(channel, call, order, moved, back, pieces, cuts, runs, begins[-1])
 
     def _rows_of_a_piece(self, widths: Sequence[int]) -> int:
         return max(1, self._piece_bytes // max(1, sum(widths)))
@@ -313,17 +307,16 @@ class Trip:
         cuts: list[Cut],
         runs: list[Span],
         rows: int,
-        errors: list[BaseException],
     ) -> None:
         self._channel, self._call, self._order = channel, call, order
-        self._moved, self._pieces, self._errors = moved, pieces, errors
+        self._moved, self._pieces = moved, pieces
         self.back, self.cuts, self.runs, self.rows = back, cuts, runs, rows
 
     def work(
         self,
         local: Local,
         prepare: Callable[[int], None] | None = None,
-        meanwhile: Callable[[], None] | None = None,
+        finish: Callable[[], None] | None = None,
     ) -> None:
         """Have the owners work, round by round, and hear whether all did.
 
@@ -331,16 +324,15 @@ class Trip:
         ----------
         local, prepare
             As of `Route.go`.
-        meanwhile
-            What this rank does with the answers until it has heard that, if all went well here. It does not wait.
+        finish
+            What this rank does with the answers, if all went well here.
         """
-        error = self._errors[0] if self._errors else None
+        error: BaseException | None = None
         if prepare is not None:
-            if error is None:
-                try:
-                    prepare(sum(cut.n for cut in self.cuts))
-                except BaseException as raised:
-                    error = raised
+            try:
+                prepare(sum(cut.n for cut in self.cuts))
+            except BaseException as raised:
+                error = raised
             self._call.conclude(error, 0)
         done = 0
         for n, rows_at, answers_at in self._rounds():
@@ -350,7 +342,12 @@ class Trip:
                     done += 1
                 except BaseException as raised:
                     error = raised
-        self._call.conclude(error, done, meanwhile if error is None else None, has_begun=True)
+        if finish is not None and error is None:
+            try:
+                finish()
+            except BaseException as raised:
+                error = raised
+        self._call.conclude(error, done, has_begun=True)
 
     def restore(self, sources: Sequence[Rows], targets: Sequence[int], once: Sequence[bool] | None = None) -> None:
         """Bring columns from the order of owners to the order of the batch. ``once``: see `OwnerOrder.restore`."""
@@ -410,16 +407,19 @@ def exchanged(
         Of the sources, and of the targets: one for each rank, or several lists of these one behind the other.
     """
     me, world = channel.rank, channel.world
-    sent, received = [], []
+    sent, received, own = list[Message](), list[Message](), list[tuple[torch.Tensor, torch.Tensor]]()
     for number, (span, other_span) in enumerate(zip(spans, other_spans, strict=True)):
         peer = number % world
         for source, target in zip(sources, targets, strict=True):
             if peer == me:
-                target.rows(*other_span).copy_(source.rows(*span))
+                own.append((target.rows(*other_span), source.rows(*span)))
             else:
                 sent.append(Message(peer, source.rows(*span)))
                 received.append(Message(peer, target.rows(*other_span)))
-    return call.exchange(sent, received)
+    wait = call.exchange(sent, received)
+    for target_rows, source_rows in own:  # while the messages are on their way
+        target_rows.copy_(source_rows)
+    return wait
 
 
 def _cut_of_own(counts: list[list[int]], me: int) -> Cut:
