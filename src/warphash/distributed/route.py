@@ -11,7 +11,7 @@ Each rank owns the keys of an interval of shards (``kernels/owners/owner.cuh``).
        rows of rank r for rank s   [ round 0 | round 1 | ... | last round     ]
                                    [ 16 k    | 16 k    | ... | 16 k    | tail ]      k of that round; tail of 0 to 15
 
-   So no rank sends or receives more than a piece in a round, whatever the skew. The rows of the next round travel
+   So no rank sends or receives more than a piece in a round, whatever the skew. The rows of the next rounds travel
    while an owner works on those of this one. Then the answers travel back. A rank's rows for itself do not travel: an
    owner works on these first, where they lie, while the first rows of the others come. Few rows go in one round, with
    those that stay.
@@ -56,6 +56,9 @@ _FEW_ROWS = 1 << 20
 
 _SPARE = 16
 """A rank that offers memory for all rows it may receive in one round has one in so many to spare: owners are random."""
+
+_Wait = Callable[[], None]
+"""Waits for messages."""
 
 Local = Callable[[int, list[int], list[int]], None]
 """What an owner does: number of rows, addresses of their columns, addresses for the columns of their answers."""
@@ -355,31 +358,34 @@ class Trip:
         self._order.restore(columns, self._channel.stream(), once)
 
     def _rounds(self) -> Iterator[tuple[int, list[int], list[int]]]:
-        """Exchange rows and answers. Between the two, yields what `Local` takes, of each round."""
+        """Exchange rows and answers. Between the two, yields what `Local` takes, of each round.
+
+        On a GPU, messages wait for all that was launched before them. So rows are asked for two rounds ahead.
+        """
         cuts, pieces = [cut for cut in self.cuts if not cut.stays], self._pieces
-        wait_for_rows = self._send(cuts[0], pieces[0])
+        rows = [self._send(cut, piece) for cut, piece in zip(cuts, pieces, strict=False)]
+        answers: list[_Wait] = []
         for cut in self.cuts:
             if cut.stays:
                 begin = cut.sent[self._channel.rank][0]
                 rows_at, answers_at = ([column.row_at(begin) for column in each] for each in (self._moved, self.back))
                 yield cut.n, rows_at, answers_at
-        waits_for_answers: list[Callable[[], None]] = []
         for number, cut in enumerate(cuts):
             piece = pieces[number % 2]
-            wait_for_rows()
-            if number + 1 < len(cuts):
-                wait_for_rows = self._send(cuts[number + 1], pieces[(number + 1) % 2])
+            rows[number]()
             if number > 1:
-                waits_for_answers[number - 2]()  # their memory is written next
+                answers[number - 2]()  # their memory is written next
             yield cut.n, [column.at for column in piece.rows], [column.at for column in piece.answers]
-            waits_for_answers.append(self._send_back(cut, piece))
-        for wait in waits_for_answers[-2:]:
+            answers.append(self._send_back(cut, piece))
+            if number + 2 < len(cuts):
+                rows.append(self._send(cuts[number + 2], piece))
+        for wait in answers[-2:]:
             wait()
 
-    def _send(self, cut: Cut, piece: _Room) -> Callable[[], None]:
+    def _send(self, cut: Cut, piece: _Room) -> _Wait:
         return exchanged(self._channel, self._call, cut.sent, self._moved, cut.received, piece.rows)
 
-    def _send_back(self, cut: Cut, piece: _Room) -> Callable[[], None]:
+    def _send_back(self, cut: Cut, piece: _Room) -> _Wait:
         return exchanged(self._channel, self._call, cut.received, piece.answers, cut.sent, self.back)
 
 
@@ -398,7 +404,7 @@ def exchanged(
     sources: Sequence[Column],
     other_spans: Sequence[Span],
     targets: Sequence[Column],
-) -> Callable[[], None]:
+) -> _Wait:
     """Begin to exchange columns: the rows of each rank's spans go to that rank, into its other spans; what waits.
 
     Parameters
