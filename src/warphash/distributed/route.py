@@ -35,8 +35,9 @@ rounds before the failed one are done on all ranks. The failed one and those beh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from operator import le
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -187,6 +188,7 @@ class Route:
         *,
         at_once: bool = False,
         apart: Apart | None = None,
+        launches: bool = False,
     ) -> None:
         """Take a batch to its owners, and bring their answers back.
 
@@ -205,6 +207,8 @@ class Route:
             This owner would work on all rows faster than on those of several rounds.
         apart
             Hot keys.
+        launches
+            On a GPU, what an owner does is launched, and nobody waits for it.
 
         Raises
         ------
@@ -218,7 +222,7 @@ class Route:
         hot, once = (None, None) if apart is None else apart
         trip = self.trip(call, n, rows, [column.width for column in answers], at_once=at_once, apart=hot)
         sources, targets = [Rows(made.at, made.width) for made in trip.back], [column.at for column in answers]
-        trip.work(local, prepare, lambda: trip.restore(sources, targets, once))
+        trip.work(local, prepare, lambda: trip.restore(sources, targets, once), launches=launches)
 
     def trip(
         self,
@@ -246,6 +250,7 @@ class Route:
 
         counted = channel.mark()
         order.move([(given.at, made.at, made.width) for given, made in zip(rows, moved, strict=True)], stream)
+        moved_by = channel.mark()
         counts = call.agree(header, counted, for_all=room.n - 2 * _RUN_ROWS * world if at_once else 0)
         received = [sum(row[rank] for row in counts) for rank in range(world)]
         piece_rows = self._rows_of_a_piece([*of_rows, *widths])
@@ -261,7 +266,7 @@ class Route:
             cuts = [_cut_of_own(counts, channel.rank), *_cuts(counts, channel.rank, rounds, others)]
         begins = run_starts(counts[channel.rank], _RUN_ROWS)
         runs = [(begin, begin + count) for begin, count in zip(begins, counts[channel.rank], strict=False)]
-        return Trip(channel, call, order, moved, back, pieces, cuts, runs, begins[-1])
+        return Trip(channel, call, order, moved, back, pieces, cuts, runs, begins[-1], moved_by)
 
     def _rows_of_a_piece(self, widths: Sequence[int]) -> int:
         return max(1, self._piece_bytes // max(1, sum(widths)))
@@ -310,9 +315,10 @@ class Trip:
         cuts: list[Cut],
         runs: list[Span],
         rows: int,
+        moved_by: Any,
     ) -> None:
         self._channel, self._call, self._order = channel, call, order
-        self._moved, self._pieces = moved, pieces
+        self._moved, self._pieces, self._moved_by = moved, pieces, moved_by
         self.back, self.cuts, self.runs, self.rows = back, cuts, runs, rows
 
     def work(
@@ -320,12 +326,14 @@ class Trip:
         local: Local,
         prepare: Callable[[int], None] | None = None,
         finish: Callable[[], None] | None = None,
+        *,
+        launches: bool = False,
     ) -> None:
         """Have the owners work, round by round, and hear whether all did.
 
         Parameters
         ----------
-        local, prepare
+        local, prepare, launches
             As of `Route.go`.
         finish
             What this rank does with the answers, if all went well here.
@@ -338,7 +346,8 @@ class Trip:
                 error = raised
             self._call.conclude(error, 0)
         done = 0
-        for n, rows_at, answers_at in self._rounds():
+        is_gpu = self._channel.place.type != "cpu"
+        for n, rows_at, answers_at in self._rounds(launches=launches and is_gpu):
             if error is None:
                 try:
                     local(n, rows_at, answers_at)
@@ -357,19 +366,19 @@ class Trip:
         columns = [(source.at, target, source.width) for source, target in zip(sources, targets, strict=True)]
         self._order.restore(columns, self._channel.stream(), once)
 
-    def _rounds(self) -> Iterator[tuple[int, list[int], list[int]]]:
+    def _rounds(self, *, launches: bool) -> Iterator[tuple[int, list[int], list[int]]]:
         """Exchange rows and answers. Between the two, yields what `Local` takes, of each round.
 
-        On a GPU, messages wait for all that was launched before them. So rows are asked for two rounds ahead.
+        On a GPU, messages wait for all that was launched before them, but for those of the first rows. So rows are
+        asked for two rounds ahead.
         """
         cuts, pieces = [cut for cut in self.cuts if not cut.stays], self._pieces
-        rows = [self._send(cut, piece) for cut, piece in zip(cuts, pieces, strict=False)]
+        if launches:
+            yield from self._own()
+        rows = [self._send(cut, piece, self._moved_by) for cut, piece in zip(cuts, pieces, strict=False)]
+        if not launches:
+            yield from self._own()
         answers: list[_Wait] = []
-        for cut in self.cuts:
-            if cut.stays:
-                begin = cut.sent[self._channel.rank][0]
-                rows_at, answers_at = ([column.row_at(begin) for column in each] for each in (self._moved, self.back))
-                yield cut.n, rows_at, answers_at
         for number, cut in enumerate(cuts):
             piece = pieces[number % 2]
             rows[number]()
@@ -382,8 +391,16 @@ class Trip:
         for wait in answers[-2:]:
             wait()
 
-    def _send(self, cut: Cut, piece: _Room) -> _Wait:
-        return exchanged(self._channel, self._call, cut.sent, self._moved, cut.received, piece.rows)
+    def _own(self) -> Iterator[tuple[int, list[int], list[int]]]:
+        """The rows of this rank for itself, if they stay where they lie."""
+        for cut in self.cuts:
+            if cut.stays:
+                begin = cut.sent[self._channel.rank][0]
+                rows_at, answers_at = ([column.row_at(begin) for column in each] for each in (self._moved, self.back))
+                yield cut.n, rows_at, answers_at
+
+    def _send(self, cut: Cut, piece: _Room, behind: Any = None) -> _Wait:
+        return exchanged(self._channel, self._call, cut.sent, self._moved, cut.received, piece.rows, behind)
 
     def _send_back(self, cut: Cut, piece: _Room) -> _Wait:
         return exchanged(self._channel, self._call, cut.received, piece.answers, cut.sent, self.back)
@@ -404,6 +421,7 @@ def exchanged(
     sources: Sequence[Column],
     other_spans: Sequence[Span],
     targets: Sequence[Column],
+    behind: Any = None,
 ) -> _Wait:
     """Begin to exchange columns: the rows of each rank's spans go to that rank, into its other spans; what waits.
 
@@ -411,6 +429,8 @@ def exchanged(
     ----------
     spans, other_spans
         Of the sources, and of the targets: one for each rank, or several lists of these one behind the other.
+    behind
+        A `Channel.mark` behind which the sources are there, and the targets may be written; None: now.
     """
     me, world = channel.rank, channel.world
     sent, received, own = list[Message](), list[Message](), list[tuple[torch.Tensor, torch.Tensor]]()
@@ -422,7 +442,8 @@ def exchanged(
             else:
                 sent.append(Message(peer, source.rows(*span)))
                 received.append(Message(peer, target.rows(*other_span)))
-    wait = call.exchange(sent, received)
+    with channel.aside(behind) if behind is not None else nullcontext():
+        wait = call.exchange(sent, received)
     for target_rows, source_rows in own:  # while the messages are on their way
         target_rows.copy_(source_rows)
     return wait

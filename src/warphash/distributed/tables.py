@@ -261,7 +261,11 @@ class ShardedTable(Generic[T]):
             seen, fits = front.sought(keys)
             sought = seen if fits is None else chosen(seen, fits)
             answers = self._answered(
-                call, [sought], [Wanted(each, of_every_element=True) for each in columns], self._finding(column, absent)
+                call,
+                [sought],
+                [Wanted(each, of_every_element=True) for each in columns],
+                self._finding(column, absent),
+                launches=True,
             )
         if fits is not None:
             absents = [b"\0", absent]
@@ -336,6 +340,7 @@ class ShardedTable(Generic[T]):
         *,
         may_repeat: bool = True,
         inserts: bool = False,
+        launches: bool = False,
     ) -> list[ArrayView]:
         """New arrays of the caller's library with the owners' answers for a batch.
 
@@ -347,6 +352,8 @@ class ShardedTable(Generic[T]):
             Keys may be several times in the batch.
         inserts
             The owners insert the rows.
+        launches
+            As of `Route.go`.
         """
         front, seen = self._front, given[0]
         at_once = inserts and len(self.local) <= seen.rows // _LARGER
@@ -358,7 +365,7 @@ class ShardedTable(Generic[T]):
             if not (repeats.often or (len(repeats.hot) and combine is not None)):
                 answers = [Rows(place, each.column.nbytes) for place, each in zip(to, wanted, strict=True)]
                 apart = Apart(repeats.hot, [not each.of_every_element for each in wanted])
-                self._route.go(call, n, rows, answers, local, prepare, at_once=at_once, apart=apart)
+                self._route.go(call, n, rows, answers, local, prepare, at_once=at_once, apart=apart, launches=launches)
                 return
             batch = Combined(self._channel, front.engine, rows[0], n)
             firsts = [batch.first(column) for column in rows]
@@ -367,7 +374,7 @@ class ShardedTable(Generic[T]):
             room = [batch.answers(each.column.nbytes, of_every_element=each.of_every_element) for each in wanted]
             columns = firsts, [each.column for each in room]
             sent, answers = ([Rows(column.at, column.width) for column in some] for some in columns)
-            self._route.go(call, batch.n, sent, answers, local, prepare, at_once=at_once)
+            self._route.go(call, batch.n, sent, answers, local, prepare, at_once=at_once, launches=launches)
             for each, place in zip(room, to, strict=True):
                 each.write(place)
 
