@@ -100,7 +100,7 @@ class Channel:
         self._aside = of_gpu.Stream(self.place) if self.place.type == "cuda" else None
         with self.peers():
             timeout = _timeout_of(group, self.place)
-            self.group = _group_like(group, self.ranks, self.ranks[self.rank], timeout)
+            self.group = _group_like(group, self.ranks, self.ranks[self.rank], timeout, self.place)
 
     @property
     def device(self) -> str:
@@ -447,7 +447,9 @@ def _place_of(group: dist.ProcessGroup) -> torch.device:
     return torch.device("cuda", torch.cuda.current_device())
 
 
-def _group_like(group: dist.ProcessGroup, ranks: Sequence[int], rank: int, timeout: timedelta | None) -> Any:
+def _group_like(
+    group: dist.ProcessGroup, ranks: Sequence[int], rank: int, timeout: timedelta | None, place: torch.device
+) -> Any:
     """A new group of the ranks of a group. Collective.
 
     Ranks find each other for a new group under a name. A part of the name is a number that each rank counts for itself:
@@ -465,10 +467,21 @@ def _group_like(group: dist.ProcessGroup, ranks: Sequence[int], rank: int, timeo
     else:
         for _ in range(most_names - len(library.pg_names)):
             dist.new_group([rank], backend="gloo", use_local_synchronization=True)
+    options = None if place.type == "cpu" else _options_of_nccl(timeout)
     try:
-        return dist.new_group(list(ranks), timeout=timeout, use_local_synchronization=True)
+        return dist.new_group(list(ranks), timeout=timeout, pg_options=options, use_local_synchronization=True)
     finally:
         library.group_count = counted  # that of ranks outside of the group has not changed
+
+
+def _options_of_nccl(timeout: timedelta | None) -> Any:
+    """Messages go ahead of local work that the GPU has not begun. They would wait for it otherwise."""
+    library: Any = dist  # which does not list these options in its ``__all__``
+    options = library.ProcessGroupNCCL.Options()
+    options.is_high_priority_stream = True
+    if timeout is not None:
+        options._timeout = timeout  # which the library compares with that of the group
+    return options
 
 
 def _timeout_of(group: dist.ProcessGroup, place: torch.device) -> timedelta | None:
