@@ -35,7 +35,7 @@ from ..table.column_file import shown
 from ..table.maps import HashMap
 from ..table.options import integer
 from .channel import channel_of
-from .optimized_rows import RowState, add_block, replace_state, row_state
+from .optimized_rows import RowState, add_block, new_rows, replace_state, row_state
 from .route import Route, Rows
 from .state import rebuilt, state_of
 from .tables import piece_of, share_of
@@ -416,7 +416,7 @@ class ShardedEmbedding(torch.nn.Module):  # type: ignore[misc, unused-ignore]  #
         vectors = parts.pop(_VECTOR)
         if optimizer is not None:
             for name, part in parts.items():
-                kept.columns[name] = [torch.zeros_like(block, dtype=part.dtype) for block in blocks]
+                kept.columns[name] = new_rows(optimizer, blocks, part.dtype)
                 put(kept.columns[name], 0, part)
 
         def put_in_place() -> None:

@@ -15,7 +15,7 @@ import torch
 
 from ..errors import ParameterError
 
-__all__ = ["RowState", "add_block", "replace_state", "row_state"]
+__all__ = ["RowState", "add_block", "new_rows", "replace_state", "row_state"]
 
 
 class RowState(NamedTuple):
@@ -47,23 +47,24 @@ def add_block(optimizer: Any, first: torch.Tensor, block: torch.Tensor) -> None:
     group["params"].append(block)
     state = optimizer.state.get(first)
     if state:
-        begin = _begin_of(group)
         optimizer.state[block] = {
-            name: torch.full_like(block, begin, dtype=entry.dtype, requires_grad=False)
-            if _has_rows(entry, first)
-            else copy.deepcopy(entry)
+            name: _new_rows(group, block, entry.dtype) if _has_rows(entry, first) else copy.deepcopy(entry)
             for name, entry in state.items()
         }
 
 
 def row_state(optimizer: Any, blocks: Sequence[torch.Tensor]) -> RowState:
     """The state of an optimizer that trains some blocks; empty without an optimizer, or before its first step."""
-    state = {} if optimizer is None else optimizer.state.get(blocks[0], {})
-    columns = {
-        name: [optimizer.state.get(block, {}).get(name, torch.zeros_like(block)) for block in blocks]
-        for name, entry in sorted(state.items())
-        if _has_rows(entry, blocks[0])
-    }
+    if optimizer is None or not optimizer.state.get(blocks[0]):
+        return RowState({}, {})
+    group, state = _group_of(optimizer, blocks[0]), optimizer.state[blocks[0]]
+
+    def rows_of(block: torch.Tensor, name: str) -> torch.Tensor:
+        held: torch.Tensor | None = optimizer.state.get(block, {}).get(name)
+        return _new_rows(group, block, state[name].dtype) if held is None else held
+
+    names = sorted(name for name, entry in state.items() if _has_rows(entry, blocks[0]))
+    columns = {name: [rows_of(block, name) for block in blocks] for name in names}
     others = {name: _number_of(entry) for name, entry in state.items() if name not in columns and entry is not None}
     return RowState(columns, others)
 
@@ -75,7 +76,7 @@ def replace_state(optimizer: Any, blocks: Sequence[torch.Tensor], state: RowStat
         if not (state.columns or state.others):
             for entry in optimizer.state.get(block, {}).values():
                 if _has_rows(entry, block):
-                    entry.fill_(_begin_of(group))
+                    entry.copy_(_new_rows(group, block, entry.dtype))
             continue
         made: dict[str, Any] = {name: each[number] for name, each in state.columns.items()}
         place = block.device if group.get("capturable") or group.get("fused") else torch.device("cpu")
@@ -84,10 +85,15 @@ def replace_state(optimizer: Any, blocks: Sequence[torch.Tensor], state: RowStat
         optimizer.state[block] = made
 
 
-def _begin_of(group: dict[str, Any]) -> float:
-    """What an optimizer keeps for a row that had no gradient yet."""
-    begin: float = group.get("initial_accumulator_value", 0)  # of Adagrad
-    return begin
+def new_rows(optimizer: Any, blocks: Sequence[torch.Tensor], dtype: torch.dtype) -> list[torch.Tensor]:
+    """What an optimizer keeps for blocks whose rows had no gradient yet."""
+    group = _group_of(optimizer, blocks[0])
+    return [_new_rows(group, block, dtype) for block in blocks]
+
+
+def _new_rows(group: dict[str, Any], block: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    begin = group.get("initial_accumulator_value", 0)  # of Adagrad
+    return torch.full_like(block, begin, dtype=dtype, requires_grad=False)
 
 
 def _group_of(optimizer: Any, first: torch.Tensor) -> dict[str, Any]:
