@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -137,8 +138,16 @@ def test_gradients_of_the_mean_of_losses(ranks: Ranks) -> None:
     ranks.run(train_as_one, 3, "adam", {"gradients": "mean"})
 
 
-def test_batches_that_travel_in_many_rounds(ranks: Ranks) -> None:
-    ranks.run(train_as_one, 3, "sparse adam", {"piece_bytes": 300})
+def train_in_small_steps() -> None:
+    from warphash.distributed import embedding
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(embedding, "_CHUNK", 4 * WIDTH)
+        train_as_one(3, "sparse adam", {"piece_bytes": 300})
+
+
+def test_many_rounds_and_many_chunks_of_new_vectors(ranks: Ranks) -> None:
+    ranks.run(train_in_small_steps)
 
 
 def train_in_16_bits(name: str) -> None:
@@ -427,6 +436,10 @@ def give_wrong_ids() -> list[dict[int, str]]:
     embedding.train(embedding.rank != FAILED)
     made.append(failed(lambda: embedding(right))[1])
     embedding.train()
+    if embedding.rank == FAILED:
+        embedding.float()
+    made.append(failed(lambda: embedding(right))[1])
+    embedding.double()
     assert embedding(right).shape == (20, WIDTH) and embedding.total() == 20
     return made
 
@@ -434,11 +447,12 @@ def give_wrong_ids() -> list[dict[int, str]]:
 def test_wrong_ids_on_one_rank_all_ranks_hear(ranks: Ranks) -> None:
     made = ranks.run(give_wrong_ids)
     assert made[0] == made[1] == made[2]
-    assert [list(failures) for failures in made[0]] == [[FAILED]] * 6 + [[0, 1, 2]]
+    assert [list(failures) for failures in made[0]] == [[FAILED]] * 6 + [[0, 1, 2]] * 2
     texts = [failures[FAILED] for failures in made[0]]
     kinds = ["DtypeError"] * 4 + ["ShapeError"] * 2
-    assert [text.split(":")[0] for text in texts[:-1]] == kinds
-    assert "evaluation" in texts[-1] and "training" in made[0][-1][0]
+    assert [text.split(":")[0] for text in texts[:-2]] == kinds
+    assert "evaluation" in texts[-2] and "training" in made[0][-2][0]
+    assert "float32" in texts[-1] and "float64" in made[0][-1][0]
 
 
 def make_wrong_modules() -> list[list[int]]:
@@ -489,43 +503,41 @@ def test_backward_passes_in_another_order_all_ranks_refuse(ranks: Ranks) -> None
     assert ranks.run(differentiate_in_another_order) == [[0, 1, 2] * 2] * 3
 
 
-def refuse_each_allocation() -> tuple[int, int]:
-    """Refuse one allocation after the other on one rank, until a step needs no more."""
+def refuse_each_allocation(owner: str, name: str) -> int:
+    """Refuse one allocation after the other on one rank, until two steps need no more."""
     import torch
 
-    from warphash.distributed.channel import Channel
-    from warphash.distributed.embedding import ShardedEmbedding
+    from warphash.distributed import channel, embedding, vectors
     from warphash.errors import CollectiveError
 
-    at, kind, refused = 1, "messages", [0, 0]
-    while True:
-        embedding, optimizer = make(3, "adam", piece_bytes=500)
+    owners: dict[str, Any] = {
+        "Channel": channel.Channel,
+        "ShardedEmbedding": embedding.ShardedEmbedding,
+        "Gradients": vectors.Gradients,
+    }
+    for at in itertools.count(1):
+        module, optimizer = make(3, "adam", piece_bytes=500)
         with pytest.MonkeyPatch.context() as patch:
-            if embedding.rank == FAILED:
-                owner: tuple[Any, str] = (Channel, "memory") if kind == "messages" else (ShardedEmbedding, "_new_block")
-                patch.setattr(*owner, raising(at, no_memory)(getattr(*owner)))
+            if module.rank == FAILED:
+                patch.setattr(owners[owner], name, raising(at, no_memory)(getattr(owners[owner], name)))
             try:
-                train(embedding, optimizer, range(2))
-                is_failed = False
+                train(module, optimizer, range(2))
+                return at - 1
             except CollectiveError as error:
                 assert list(error.failures) == [FAILED] and error.failures[FAILED].startswith("MemoryError")
-                is_failed = True
-        if is_failed:
-            numbers = batches(0, 3)[embedding.rank][1]
-            again = embedding(all_ids()[numbers])
-            assert len(torch.unique(again.view(-1, WIDTH), dim=0)) == len(numbers.unique())
-            refused[kind == "blocks"] += 1
-            at += 1
-        elif kind == "messages":
-            kind, at = "blocks", 1
-        else:
-            return refused[0], refused[1]
+        numbers = batches(0, 3)[module.rank][1]
+        again = module(all_ids()[numbers])
+        assert len(torch.unique(again.view(-1, WIDTH), dim=0)) == len(numbers.unique())
+    return 0
 
 
-def test_memory_that_is_refused_on_one_rank(ranks: Ranks) -> None:
-    made = ranks.run(refuse_each_allocation)
-    assert made[0] == made[1] == made[2]
-    assert made[0][0] > 20 and made[0][1] >= 1
+@pytest.mark.parametrize(
+    ("owner", "name", "least"),
+    [("Channel", "memory", 20), ("ShardedEmbedding", "_new_block", 1), ("Gradients", "made", 4)],
+)
+def test_memory_that_is_refused_on_one_rank(ranks: Ranks, owner: str, name: str, least: int) -> None:
+    made = ranks.run(refuse_each_allocation, owner, name)
+    assert made[0] == made[1] == made[2] >= least
 
 
 # ---- what a rank does alone
