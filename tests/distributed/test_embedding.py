@@ -172,6 +172,19 @@ def test_gradients_of_16_bits_are_summed_in_32(ranks: Ranks, name: str) -> None:
     ranks.run(train_in_16_bits, name)
 
 
+@pytest.mark.parametrize(("name", "large"), [("float16", 2048), ("bfloat16", 256)])
+def test_gradients_of_several_rounds_are_summed_in_32_bits(name: str, large: int) -> None:
+    torch = pytest.importorskip("torch")
+    from warphash.distributed.vectors import Gradients
+
+    blocks = [torch.zeros(2, 1, dtype=getattr(torch, name)) for _ in range(2)]
+    gradients = Gradients(blocks, sparse=False)
+    for number in (large, 1, 1):
+        gradients.add(torch.tensor([-1, 3]), torch.full((2, 1), number, dtype=blocks[0].dtype))
+    made = gradients.made()
+    assert [each.tolist() for each in made] == [[[0], [0]], [[0], [large + 2]]] and made[1].dtype == blocks[1].dtype
+
+
 def differentiate() -> list[bool]:
     import torch
     import torch.distributed as dist
