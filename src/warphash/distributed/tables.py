@@ -34,7 +34,7 @@ from .repeats import Combined, repeats_of
 from .route import Apart, Column, Local, Route, Rows
 from .state import rebuilt, state_of
 
-__all__ = ["ShardedMap", "ShardedSet", "ShardedTable", "Wanted"]
+__all__ = ["ShardedMap", "ShardedSet", "ShardedTable", "Wanted", "piece_of", "share_of"]
 
 T = TypeVar("T", bound=BaseTable[Any])
 
@@ -88,7 +88,7 @@ class ShardedTable(Generic[T]):
     ) -> None:
         self._channel = channel_of(group)
         with self._channel.call(f"make a {type(self).__name__}") as call:
-            piece = _piece_of(self._channel, piece_bytes)
+            piece = piece_of(self._channel, piece_bytes)
             _check_device(self._channel, device)
             capacity = options.pop("capacity", None)
             if capacity is not None:
@@ -212,7 +212,7 @@ class ShardedTable(Generic[T]):
         made = cls.__new__(cls)
         made._channel = channel_of(group)
         with made._channel.call(f"load({str(path)!r}) of a {cls.__name__}, piece_bytes={piece_bytes}") as call:
-            piece = _piece_of(made._channel, piece_bytes)
+            piece = piece_of(made._channel, piece_bytes)
             _check_device(made._channel, device)
             local, note = checkpoint.load(made._channel, call, path, cls._table)
         made._hold(local, piece)
@@ -249,9 +249,7 @@ class ShardedTable(Generic[T]):
         return self.local._parts.front
 
     def _share(self, n: int) -> int:
-        """Keys that a rank surely has room for, of ``n``."""
-        mean = n / self._channel.world
-        return math.ceil(mean + _DEVIATIONS * math.sqrt(mean)) if self._channel.world > 1 else n
+        return share_of(n, self._channel.world)
 
     def _look_up(self, keys: Any, column: Type | None, absent: bytes) -> tuple[Any, Any]:
         """Values and presence of keys; None for the values without a ``column``."""
@@ -615,8 +613,14 @@ class ShardedSet(ShardedTable[HashSet[Any]]):
         return self.local.keys(like=like)
 
 
-def _piece_of(channel: Channel, piece_bytes: int | None) -> int:
+def piece_of(channel: Channel, piece_bytes: int | None) -> int:
     """The bytes of a piece that a caller has asked for; None for the default."""
     if piece_bytes is None:
         return _PIECE_BYTES if channel.place.type == "cpu" else _PIECE_BYTES_OF_GPU
     return integer("piece_bytes", piece_bytes, 1)
+
+
+def share_of(n: int, world: int) -> int:
+    """Keys that each of some ranks surely has room for, of ``n`` keys of all."""
+    mean = n / world
+    return math.ceil(mean + _DEVIATIONS * math.sqrt(mean)) if world > 1 else n
