@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from .ranks import Ranks
+from .ranks import Ranks, new_ranks
 
 KEYS, STEPS = 4_000, 40
 TYPES = [("int64", "int64"), ("uint32", "float32"), ("S12", ("int32", 3)), (("int16", 5), "float64")]
@@ -202,3 +202,13 @@ def number_too_many() -> str:
 
 def test_numbers_that_do_not_fit_are_refused_and_no_key_is_added(ranks: Ranks) -> None:
     assert all("make the table with wider values" in text for text in ranks.run(number_too_many))
+
+
+@pytest.mark.parametrize("world", [2, 4])
+def test_other_numbers_of_ranks(world: int) -> None:
+    pytest.importorskip("torch")
+    with new_ranks(world) as some:
+        made = some.run(walk, "int64", "int64", 1_700, 3, "torch")
+        assert {total for total, _ in made} == {sum(own for _, own in made)}
+        some.run(walk_of_lists, "int64", 1_700, 4)
+        some.run(walk_of_numbers, "int64", "int32", 3_000, 0, 5)
