@@ -325,7 +325,7 @@ class ShardedEmbedding(torch.nn.Module):  # type: ignore[misc, unused-ignore]  #
         return torch.nn.Parameter(torch.zeros((rows, self.embedding_dim), dtype=dtype, device=device))
 
     def _more_blocks(self, n: int) -> list[torch.nn.Parameter]:
-        """The blocks that are missing for ``n`` rows. Each doubles the rows, or the first one has all that lack."""
+        """The block that is missing for ``n`` rows, if one is: it doubles the rows, or has all that lack."""
         blocks = self._blocks
         there = capacity_of(blocks)
         return [] if n <= there else [self._new_block(max(there, n - there), self._dtype, blocks[0].device)]
@@ -390,7 +390,7 @@ class ShardedEmbedding(torch.nn.Module):  # type: ignore[misc, unused-ignore]  #
         rank changes anything.
         """
         state = {key[len(prefix) :]: entry for key, entry in state_dict.items() if key.startswith(prefix)}
-        unexpected_keys += [prefix + key for key in state if not _STATE_ENTRY.fullmatch(key)] if strict else []
+        unexpected_keys += [prefix + key for key in state if not _STATE_ENTRY.fullmatch(key)]
         try:
             with self._channel.call("load the state of a ShardedEmbedding") as call:
                 put_in_place = self._prepared(state)
