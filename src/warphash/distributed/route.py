@@ -82,7 +82,8 @@ class Column:
     """
 
     def __init__(self, data: torch.Tensor, width: int) -> None:
-        self._data, self.width, self.at = data, width, data.data_ptr()
+        self._data, self.width = data, width
+        self.at: int = data.data_ptr()
 
     def rows(self, begin: int, end: int) -> torch.Tensor:
         """Some rows: their bytes."""
