@@ -16,8 +16,8 @@ order, and two pieces; and up to the first round 56 bytes a row more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from ..storage.owners.owner_order import OwnerOrder
 from ..storage.strings.string_table import ROW_BYTES
 from .channel import Call, Channel
 from .ragged import Ragged, hashed_rows, ragged_of, write_rows
-from .route import Column, Cut, Rows, Span, Trip, exchanged, spans_of
+from .route import Column, Cut, Rows, Span, Trip, Wait, exchanged, spans_of
 
 __all__ = ["RaggedTrips"]
 
@@ -75,7 +75,7 @@ class RaggedTrips:
         cuts = self._cuts(call, weights, runs, rounds, list(texts.values()))
         pieces = call.together(lambda: [self._piece(cuts, columns, places, widths) for _ in range(2)])
         sent = [*columns, *(text.data for text in texts.values())]
-        return Trip(channel, call, order, sent, back, pieces, cuts, runs, n)
+        return Trip(channel, call, order, sent, back, pieces, cuts, runs, n, None)
 
     def _cuts(
         self, call: Call, weights: Sizes, runs: Sequence[Span], rounds: int, texts: Sequence[Ragged]
@@ -124,7 +124,7 @@ class _RaggedPiece(NamedTuple):
     answers: list[Column]
     texts: list[_Text]
 
-    def receive(self, channel: Channel, call: Call, cut: Cut, moved: Sequence[Column]) -> Callable[[], None]:
+    def receive(self, channel: Channel, call: Call, cut: Cut, moved: Sequence[Column], behind: Any) -> Wait:
         columns, data = moved[: len(self.rows)], moved[len(self.rows) :]
         waits = [exchanged(channel, call, cut.sent, columns, cut.received, self.rows)]
         for (sent, received), source, text in zip(cut.texts, data, self.texts, strict=True):
@@ -165,5 +165,5 @@ def _cuts_of(ends: Sequence[Sizes], received: Sizes, texts: Sequence[Ragged]) ->
         sent = [(int(at[number]), int(at[number + 1])) for at in ends]
         spans = [spans_of(column) for column in received[:, number].T.tolist()]
         of_texts = tuple((text.spans(sent), span) for text, span in zip(texts, spans[1:], strict=True))
-        made.append(Cut(sent, spans[0], of_texts))
+        made.append(Cut(sent, spans[0], texts=of_texts))
     return made
