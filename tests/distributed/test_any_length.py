@@ -172,6 +172,22 @@ def test_verbs_answer_as_a_dict(ranks: Ranks, kind: str, piece_bytes: int) -> No
     assert all(own for _, own in made)
 
 
+def walk_with_equal_hashes(seed: int) -> tuple[int, int]:
+    from warphash.distributed import ragged
+
+    def same(engine: Any, rows: int, n: int, secrets: Any, out: int) -> None:
+        engine.fill(out, 0, 8 * n)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ragged, "hashes_of", same)
+        return walk("text to numbers", 1 << 26, seed)
+
+
+def test_keys_of_one_hash_are_other_keys(ranks: Ranks) -> None:
+    made = ranks.run(walk_with_equal_hashes, 31)
+    assert sorted(own for _, own in made) == [0, 0, made[0][0]]
+
+
 # ---- sets, lists and numbers
 def walk_of_sets(key: Any, rules: dict[str, Any], piece_bytes: int, seed: int) -> None:
     import torch.distributed as dist
@@ -447,3 +463,42 @@ def refuse_each_allocation(verb: str, kind: str) -> int:
 def test_memory_that_is_refused_at_each_allocation(ranks: Ranks, verb: str, kind: str) -> None:
     made = ranks.run(refuse_each_allocation, verb, kind)
     assert made[0] == made[1] == made[2] > (8 if kind == "messages" else 1)
+
+
+# ---- names of columns
+def give_frames(kind: str) -> list[Any]:
+    import pandas
+
+    import warphash.distributed as wd
+    from warphash import CollectiveError
+
+    table = wd.ShardedSet(["str", "str"] if kind == "columns" else ("int64", (2,)))
+    rank = table.rank
+
+    def frame(a: list[int], b: list[int]) -> Any:
+        made = [[str(k) for k in column] if kind == "columns" else column for column in (a, b)]
+        return pandas.DataFrame(dict(zip("ab", made, strict=True)))
+
+    mine, made = frame([1, 2, rank], [2, 1, 7]), []
+    with pytest.raises(CollectiveError) as caught:
+        table.insert(mine[["b", "a"]] if rank == 2 else mine)
+    made.append((caught.value.failures, table.local._parts.front.key.names.known))
+    # A rank that gave no frame knows the names from the others.
+    table.insert(mine if rank == 0 else mine.to_numpy() if kind == "rows" else tuple(mine[c].to_numpy() for c in "ab"))
+    made.append(table.local._parts.front.key.names.known)
+    flipped = mine[["b", "a"]]
+    assert table.contains(flipped).tolist() == [True] * 3
+    assert not np.asarray(table.insert(flipped)).any()
+    with pytest.raises(CollectiveError) as caught:
+        table.insert(mine.rename(columns={"a": "x"}) if rank == 1 else mine)
+    made += [list(caught.value.failures), table.total()]
+    return made
+
+
+@pytest.mark.parametrize("kind", ["columns", "rows"])
+def test_all_ranks_know_the_same_names_of_columns(ranks: Ranks, kind: str) -> None:
+    pytest.importorskip("pandas")
+    made = ranks.run(give_frames, kind)
+    assert made[0] == made[1] == made[2]
+    failed, names, *others = made[0]
+    assert failed == ({0: "a, b", 1: "a, b", 2: "b, a"}, None) and names == ("a", "b") and others == [[1], 5]

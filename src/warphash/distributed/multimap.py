@@ -52,7 +52,7 @@ class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
         def insert(n: int, at: list[int], to: list[int]) -> None:
             self.local.insert(*self._arrays(at, n))
 
-        with self._channel.call("insert") as call:
+        with self._keeping("insert") as call:
             pairs = self.local._parts.updates.view_pairs(keys, values)
             self._front.note_kind(pairs[0])
             self._answered(call, pairs, [], insert, self._make_room, may_repeat=False, inserts=True)

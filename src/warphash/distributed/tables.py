@@ -14,8 +14,8 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar, cast, overload
 
@@ -40,6 +40,7 @@ from ..table.scans import owned
 from . import checkpoint
 from .channel import Call, Channel, channel_of
 from .exchange import Exchanged
+from .item_names import ItemNames
 from .lists import Found, Lists, lists_of
 from .numbers import Asked, NewNumbers
 from .owner_answers import Ask, check_order, left_with_owners
@@ -265,6 +266,16 @@ class ShardedTable(Generic[T]):
     def _share(self, n: int) -> int:
         return share_of(n, self._channel.world)
 
+    @contextmanager
+    def _keeping(self, text: str) -> Iterator[Call]:
+        """A call that keeps rows, whose items have the same names on all ranks."""
+        with self._channel.call(text) as call:
+            if not self._front.has_rows:
+                yield call
+                return
+            with ItemNames(self._front.stored).learned_in(call):
+                yield call
+
     def _look_up(self, keys: Any, column: Type | None, default: Any) -> tuple[Any, Any]:
         """Values and presence of keys; None for the values without a ``column``."""
         if column is not None and column.has_any_length:
@@ -348,7 +359,7 @@ class ShardedTable(Generic[T]):
         combine, may_repeat
             As of `_answered`.
         """
-        with self._channel.call(text) as call:
+        with self._keeping(text) as call:
             pairs = self.local._parts.updates.view_pairs(keys, values)
             self._front.note_kind(pairs[0])
             prepare = None if repeats else self._make_room
@@ -642,7 +653,7 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
             for place, made in zip(to, (added, held), strict=True):
                 front.engine.copy(place, made.ptr, made.nbytes, self._channel.stream())
 
-        with self._channel.call("find_or_insert") as call:
+        with self._keeping("find_or_insert") as call:
             local._need("find_or_insert")
             pairs = local._parts.updates.view_pairs(keys, values)
             front.note_kind(pairs[0])
@@ -694,7 +705,7 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
             self._route.go(call, batch.n, rows[:1], rows[1:], self._finding(value, bytes(value.nbytes)))
             kept.append(asked)
 
-        with self._channel.call(f"number, first={first}") as call:
+        with self._keeping(f"number, first={first}") as call:
             local._need("number")
             check_numbers(local._parts, first)
             given = front.seen(key.view(keys, "keys"), "keys")
