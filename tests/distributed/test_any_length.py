@@ -254,6 +254,25 @@ def test_lists_answer_as_a_dict_of_lists(ranks: Ranks, key: Any) -> None:
     ranks.run(walk_of_lists, key, 1_100, 5)
 
 
+def lists_of_shaped_keys() -> list[Any]:
+    import warphash.distributed as wd
+
+    table = wd.ShardedMultiMap("int64", "int64")
+    table.insert(np.array([1, 1, 2]), np.array([7, 7, 8]))
+    made = [tuple(map(plain, table.find_all(np.array([[2, 5], [2, 2]]))))]
+    if find_spec("pandas"):
+        import pandas
+
+        for numbers in ([2, 5, 2, 2], [2.0, 5.5, 2.0, 2.0]):
+            made.append(tuple(map(plain, table.find_all(pandas.Series(numbers, index=list("abcd"))))))
+    return made
+
+
+def test_lists_of_keys_with_a_shape_or_labels(ranks: Ranks) -> None:
+    for made in ranks.run(lists_of_shaped_keys):
+        assert all(lists == ([8] * 9, [0, 3, 3, 6, 9]) for lists in made)
+
+
 def walk_of_numbers(key: Any, rules: dict[str, Any], seed: int) -> None:
     import torch.distributed as dist
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from ..arrays.batch import library_of_rows
 from ..arrays.cast import chosen, spread_offsets
 from ..arrays.library import ArrayView
 from ..arrays.row_type import Column as Type
@@ -118,9 +119,9 @@ class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
 
             stream = self._stream_of(seen)
             front.run(body, [seen], [], stream)
-        lists = made[0]
-        values = front.rows_for(seen, front.value, len(lists.values))
-        offsets = front.rows_for(seen, _OFFSETS, seen.rows + 1)
+            lists, like = made[0], seen._replace(library=library_of_rows(seen.library))  # without labels, or a shape
+            sizes = (front.value, len(lists.values)), (_OFFSETS, seen.rows + 1)
+            values, offsets = call.together(lambda: [front.rows_for(like, *size) for size in sizes])
 
         def write(n: int, at: list[int], to: list[int]) -> None:
             for source, target in zip((lists.values, lists.offsets), to, strict=True):
@@ -128,7 +129,7 @@ class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
 
         front.run(write, [], [values, offsets], stream)
         if fits is not None:
-            whole = front.rows_for(seen, _OFFSETS, given.rows + 1)
+            whole = front.rows_for(like, _OFFSETS, given.rows + 1)
             spread_offsets(whole, fits, offsets)
             offsets = whole
         return front.value.exported(values), offsets.library.export(offsets)
