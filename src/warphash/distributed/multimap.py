@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal, overload
 
 import numpy as np
 
+from ..arrays.batch import library_of_rows
 from ..arrays.cast import chosen, spread_offsets
+from ..arrays.library import ArrayView
 from ..arrays.row_type import Column as Type
 from ..table.front import COUNT
 from ..table.multimap import MultiMap
+from .exchange import Exchanged
 from .lists import Found, lists_of
 from .route import Rows
 from .tables import ShardedTable, Wanted
 
 __all__ = ["ShardedMultiMap"]
 
-_COUNTS = Type(COUNT, ())
+_COUNTS, _OFFSETS = Type(COUNT, ()), Type(np.dtype(np.int64), ())
 
 
 class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
@@ -49,21 +53,37 @@ class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
         def insert(n: int, at: list[int], to: list[int]) -> None:
             self.local.insert(*self._arrays(at, n))
 
-        with self._channel.call("insert") as call:
+        with self._keeping("insert") as call:
             pairs = self.local._parts.updates.view_pairs(keys, values)
             self._front.note_kind(pairs[0])
             self._answered(call, pairs, [], insert, self._make_room, may_repeat=False, inserts=True)
 
-    def count(self, keys: Any) -> Any:
-        """How many values each key has: uint32[n]. See `MultiMap.count`."""
+    def count(self, keys: Any, *, order: str = "given") -> Any:
+        """How many values each key has: uint32[n]. See `MultiMap.count`, and `ShardedMap.find` for ``order``."""
+        local: Any = self.local
+        if order != "given":
+            return self._left_with_owners("count", order, keys, lambda own: [(_COUNTS, local.count(own))])
         return self._counted("count", keys, self.local.count)
 
     def erase_all(self, keys: Any) -> Any:
         """Erase all pairs of keys: uint32[n], how many this element erased. See `MultiMap.erase_all`."""
         return self._counted("erase_all", keys, self.local.erase_all)
 
-    def find_all(self, keys: Any) -> tuple[Any, Any]:
+    @overload
+    def find_all(self, keys: Any, *, order: Literal["given"] = "given") -> tuple[Any, Any]: ...
+
+    @overload
+    def find_all(self, keys: Any, *, order: Literal["owner"]) -> Exchanged: ...
+
+    def find_all(self, keys: Any, *, order: str = "given") -> Any:
         """All values of all keys. See `MultiMap.find_all`.
+
+        Parameters
+        ----------
+        keys
+            As of `MultiMap.find_all`.
+        order
+            As of `ShardedMap.find`: with ``"owner"``, the ``columns`` are the values and the offsets.
 
         Returns
         -------
@@ -77,25 +97,31 @@ class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
         """
         local: Any = self.local
         front, channel = self._front, self._channel
+
+        def ask(own: ArrayView) -> Sequence[tuple[Type, ArrayView]]:
+            return list(zip((front.value, _OFFSETS), local.find_all(own), strict=True))
+
+        if order != "given":
+            return self._left_with_owners("find_all", order, keys, ask)
         with channel.call("find_all") as call:
             local._need("find_all")
             given, fits = front.sought(keys)
             seen = given if fits is None else chosen(given, fits)
             made = []
 
-            def find(at: int, n: int) -> Found:
-                values, offsets = local.find_all(self._array(at, n, front.key))
+            def find(n: int, at: list[int]) -> Found:
+                values, offsets = local.find_all(self._array(at[0], n, front.key))
                 return Found(values.ptr, values.rows, offsets.ptr, (values, offsets))
 
             def body(n: int, at: list[int], to: list[int]) -> None:
                 rows = Rows(at[0], front.key.nbytes)
-                made.append(lists_of(self._route, channel, front.engine, call, n, rows, front.value.nbytes, find))
+                made.append(lists_of(self._route, channel, front.engine, call, n, [rows], front.value.nbytes, find))
 
             stream = self._stream_of(seen)
             front.run(body, [seen], [], stream)
-        lists = made[0]
-        values = front.rows_for(seen, front.value, len(lists.values))
-        offsets = front.rows_for(seen, Type(np.dtype(np.int64), ()), seen.rows + 1)
+            lists, like = made[0], seen._replace(library=library_of_rows(seen.library))  # without labels, or a shape
+            sizes = (front.value, len(lists.values)), (_OFFSETS, seen.rows + 1)
+            values, offsets = call.together(lambda: [front.rows_for(like, *size) for size in sizes])
 
         def write(n: int, at: list[int], to: list[int]) -> None:
             for source, target in zip((lists.values, lists.offsets), to, strict=True):
@@ -103,7 +129,7 @@ class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
 
         front.run(write, [], [values, offsets], stream)
         if fits is not None:
-            whole = front.rows_for(seen, Type(np.dtype(np.int64), ()), given.rows + 1)
+            whole = front.rows_for(like, _OFFSETS, given.rows + 1)
             spread_offsets(whole, fits, offsets)
             offsets = whole
         return front.value.exported(values), offsets.library.export(offsets)

@@ -36,8 +36,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from functools import partial
+from itertools import accumulate
 from operator import le
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +49,22 @@ from ..runtime.engine import Engine
 from ..storage.owners.owner_order import OwnerOrder, run_starts
 from .channel import Call, Channel, Message
 
-__all__ = ["Apart", "Column", "Cut", "Local", "Route", "Rows", "Span", "Trip", "copied", "exchanged"]
+__all__ = [
+    "Apart",
+    "Begin",
+    "Column",
+    "Cut",
+    "Local",
+    "Piece",
+    "Route",
+    "Rows",
+    "Span",
+    "Trip",
+    "Wait",
+    "copied",
+    "exchanged",
+    "spans_of",
+]
 
 _RUN_ROWS = 16
 """Rows of one byte or more whose end is at a multiple of 16 bytes, if their begin is."""
@@ -58,11 +75,15 @@ _FEW_ROWS = 1 << 20
 _SPARE = 16
 """A rank that offers memory for all rows it may receive in one round has one in so many to spare: owners are random."""
 
-_Wait = Callable[[], None]
+Wait = Callable[[], None]
 """Waits for messages."""
 
 Local = Callable[[int, list[int], list[int]], None]
 """What an owner does: number of rows, addresses of their columns, addresses for the columns of their answers."""
+
+
+_Round = tuple[int, Callable[[], list[int]], list[int]]
+"""What `Local` takes; the addresses of rows, once these are there."""
 
 
 class Rows(NamedTuple):
@@ -102,8 +123,25 @@ class Column:
         return self.rows(0, n).view(n, self.width)
 
 
+class Piece(Protocol):
+    """Memory for the rows that an owner receives in a round, and for their answers."""
+
+    @property
+    def answers(self) -> list[Column]:
+        """Memory for the answers."""
+        ...
+
+    def receive(self, channel: Channel, call: Call, cut: Cut, moved: Sequence[Column], behind: Any) -> Wait:
+        """Begin to exchange the rows of a round, of those in the order of owners; what waits."""
+        ...
+
+    def addresses(self, n: int) -> list[int]:
+        """The addresses of the columns of the ``n`` rows that were received."""
+        ...
+
+
 class _Room(NamedTuple):
-    """Memory for rows that an owner receives, and for their answers.
+    """As `Piece`, of rows of a fixed width.
 
     Attributes
     ----------
@@ -119,6 +157,12 @@ class _Room(NamedTuple):
         """The memory of some rows."""
         rows, answers = ([column.piece(begin, n) for column in columns] for columns in (self.rows, self.answers))
         return _Room(rows, answers, n)
+
+    def receive(self, channel: Channel, call: Call, cut: Cut, moved: Sequence[Column], behind: Any) -> Wait:
+        return exchanged(channel, call, cut.sent, moved, cut.received, self.rows, behind)
+
+    def addresses(self, n: int) -> list[int]:
+        return [column.at for column in self.rows]
 
 
 Span = tuple[int, int]
@@ -151,11 +195,14 @@ class Cut(NamedTuple):
         Spans of the rows from the ranks in the piece.
     stays
         The rows are those of the rank for itself, and are worked on where they lie.
+    texts
+        For each column of any length, such spans of its bytes (`ragged_trips`).
     """
 
     sent: list[Span]
     received: list[Span]
     stays: bool = False
+    texts: tuple[tuple[list[Span], list[Span]], ...] = ()
 
     @property
     def n(self) -> int:
@@ -172,10 +219,13 @@ class Route:
         Of the ranks; and of the local table, on the channel's device.
     piece_bytes
         Bytes of rows, or of answers, that a rank receives in a round, about.
+    begin
+        Begins the trips of batches whose rows have any length; None for rows of a fixed width.
     """
 
-    def __init__(self, channel: Channel, engine: Engine, piece_bytes: int) -> None:
+    def __init__(self, channel: Channel, engine: Engine, piece_bytes: int, begin: Begin | None = None) -> None:
         self._channel, self._engine, self._piece_bytes = channel, engine, piece_bytes
+        self._begin = begin
         self._kept: dict[tuple[int, ...], _Room] = {}
 
     def go(
@@ -207,7 +257,7 @@ class Route:
         at_once
             This owner would work on all rows faster than on those of several rounds.
         apart
-            Hot keys.
+            Hot keys, of rows of a fixed width.
         launches
             On a GPU, what an owner does is launched, and nobody waits for it.
 
@@ -236,6 +286,8 @@ class Route:
         apart: npt.NDArray[np.uint64] | None = None,
     ) -> Trip:
         """Begin to take a batch to its owners: to the end of the header. Answers have columns of some widths."""
+        if self._begin is not None:
+            return self._begin(call, n, rows, widths)
         channel, stream = self._channel, self._channel.stream()
         world = channel.world
         header = channel.header()
@@ -256,6 +308,7 @@ class Route:
         received = [sum(row[rank] for row in counts) for rank in range(world)]
         piece_rows = self._rows_of_a_piece([*of_rows, *widths])
         is_one_round = max(received) <= min(piece_rows, _FEW_ROWS) or all(map(le, received, call.for_all))
+        pieces: list[Piece]
         if is_one_round:
             pieces, cuts = [room], _cuts(counts, channel.rank, 1)
         else:
@@ -312,7 +365,7 @@ class Trip:
         order: OwnerOrder,
         moved: list[Column],
         back: list[Column],
-        pieces: list[_Room],
+        pieces: Sequence[Piece],
         cuts: list[Cut],
         runs: list[Span],
         rows: int,
@@ -351,7 +404,7 @@ class Trip:
         for n, rows_at, answers_at in self._rounds(launches=launches and is_gpu):
             if error is None:
                 try:
-                    local(n, rows_at, answers_at)
+                    local(n, rows_at(), answers_at)
                     done += 1
                 except BaseException as raised:
                     error = raised
@@ -367,8 +420,8 @@ class Trip:
         columns = [(source.at, target, source.width) for source, target in zip(sources, targets, strict=True)]
         self._order.restore(columns, self._channel.stream(), once)
 
-    def _rounds(self, *, launches: bool) -> Iterator[tuple[int, list[int], list[int]]]:
-        """Exchange rows and answers. Between the two, yields what `Local` takes, of each round.
+    def _rounds(self, *, launches: bool) -> Iterator[_Round]:
+        """Exchange rows and answers. Between the two, yields each round.
 
         On a GPU, messages wait for all that was launched before them, but for those of the first rows. So rows are
         asked for two rounds ahead.
@@ -379,32 +432,36 @@ class Trip:
         rows = [self._send(cut, piece, self._moved_by) for cut, piece in zip(cuts, pieces, strict=False)]
         if not launches:
             yield from self._own()
-        answers: list[_Wait] = []
+        answers: list[Wait] = []
         for number, cut in enumerate(cuts):
             piece = pieces[number % 2]
             rows[number]()
             if number > 1:
                 answers[number - 2]()  # their memory is written next
-            yield cut.n, [column.at for column in piece.rows], [column.at for column in piece.answers]
+            yield cut.n, partial(piece.addresses, cut.n), [column.at for column in piece.answers]
             answers.append(self._send_back(cut, piece))
             if number + 2 < len(cuts):
                 rows.append(self._send(cuts[number + 2], piece))
         for wait in answers[-2:]:
             wait()
 
-    def _own(self) -> Iterator[tuple[int, list[int], list[int]]]:
+    def _own(self) -> Iterator[_Round]:
         """The rows of this rank for itself, if they stay where they lie."""
         for cut in self.cuts:
             if cut.stays:
                 begin = cut.sent[self._channel.rank][0]
                 rows_at, answers_at = ([column.row_at(begin) for column in each] for each in (self._moved, self.back))
-                yield cut.n, rows_at, answers_at
+                yield cut.n, partial(list, rows_at), answers_at
 
-    def _send(self, cut: Cut, piece: _Room, behind: Any = None) -> _Wait:
-        return exchanged(self._channel, self._call, cut.sent, self._moved, cut.received, piece.rows, behind)
+    def _send(self, cut: Cut, piece: Piece, behind: Any = None) -> Wait:
+        return piece.receive(self._channel, self._call, cut, self._moved, behind)
 
-    def _send_back(self, cut: Cut, piece: _Room) -> _Wait:
+    def _send_back(self, cut: Cut, piece: Piece) -> Wait:
         return exchanged(self._channel, self._call, cut.received, piece.answers, cut.sent, self.back)
+
+
+Begin = Callable[[Call, int, Sequence[Rows], Sequence[int]], Trip]
+"""As `Route.trip`."""
 
 
 def copied(channel: Channel, engine: Engine, rows: Rows, n: int) -> Column:
@@ -423,7 +480,7 @@ def exchanged(
     other_spans: Sequence[Span],
     targets: Sequence[Column],
     behind: Any = None,
-) -> _Wait:
+) -> Wait:
     """Begin to exchange columns: the rows of each rank's spans go to that rank, into its other spans; what waits.
 
     Parameters
@@ -448,6 +505,12 @@ def exchanged(
     for target_rows, source_rows in own:  # while the messages are on their way
         target_rows.copy_(source_rows)
     return wait
+
+
+def spans_of(counts: Sequence[int]) -> list[Span]:
+    """Where the runs of so many rows begin and end that lie one behind the other."""
+    ends = list(accumulate(counts))
+    return list(zip([0, *ends], ends, strict=False))
 
 
 def _cut_of_own(counts: list[list[int]], me: int) -> Cut:
