@@ -297,6 +297,17 @@ def test_first_vectors_are_normal_numbers_of_their_ids() -> None:
     assert not torch.isin(other, made).any()
 
 
+@pytest.mark.parametrize("seed", [2, 5, -3, (1 << 63) - 1, -(1 << 63), 1 << 64 | 6])
+def test_any_seed_makes_first_vectors(seed: int) -> None:
+    torch = pytest.importorskip("torch")
+    from warphash.distributed.vectors import first_vectors
+
+    ids = torch.arange(20_000)
+    made = first_vectors(ids, 4, seed)
+    assert not torch.equal(made, first_vectors(ids, 4, 1))
+    assert abs(made.mean()) < 0.02 and abs(made.std() - 1) < 0.02
+
+
 # ---- states
 def save_while_training(path: str, world: int, optimizer: str) -> None:
     import torch.distributed.checkpoint as dcp

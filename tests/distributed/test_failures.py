@@ -197,6 +197,25 @@ def test_a_round_that_fails_on_one_rank(ranks: Ranks, verb: str) -> None:
     assert made[0] == made[1] == made[2] == (1, {FAILED: "MemoryError: no room for 123 pairs"})
 
 
+def fail_alone() -> tuple[bool, dict[int, str]]:
+    import torch.distributed as dist
+
+    from warphash import CollectiveError, HashMap
+
+    alone = [dist.new_group([rank]) for rank in range(dist.get_world_size())][dist.get_rank()]
+    table = new_map(group=alone)
+    keys = np.arange(N)
+    with patched(HashMap, "insert", raising(1, no_memory)), pytest.raises(CollectiveError) as caught:
+        table.insert(keys, np.ones_like(keys))
+    table.insert(keys, np.ones_like(keys))
+    check(table)
+    return caught.value.has_begun, caught.value.failures
+
+
+def test_a_group_of_one_rank_outlives_a_call_that_fails(ranks: Ranks) -> None:
+    assert ranks.run(fail_alone) == [(True, {0: "MemoryError: no room for 123 pairs"})] * ranks.world
+
+
 def fail_to_reserve(op: str) -> tuple[int, dict[int, str]]:
     from warphash import HashMap
 
