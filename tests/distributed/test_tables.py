@@ -156,6 +156,24 @@ def test_lists_answer_as_a_dict_of_lists(ranks: Ranks, key: Any, piece_bytes: in
     ranks.run(walk_of_lists, key, piece_bytes, 7)
 
 
+def erase_pairs_of_hot_keys(hot: int, absent: int) -> list[int]:
+    """Erase 20,000 pairs of each rank, of some hot keys, beside absent ones. Batches are large enough for samples."""
+    import warphash.distributed as distributed
+
+    table = distributed.ShardedMultiMap("int64", "int32")
+    n = 20_000
+    keys = np.arange(n) % hot
+    table.insert(np.concatenate([keys, keys[: n // 2]]), np.zeros(n + n // 2, np.int32))
+    erased = table.erase(np.concatenate([keys, -1 - np.arange(n) % absent]))
+    table.local.check()
+    return [int(erased[:n].sum()), int(erased[n:].sum()), table.total()]
+
+
+@pytest.mark.parametrize(("hot", "absent"), [(1, 20_000), (100, 100)], ids=["one key apart", "all repeat"])
+def test_each_element_erases_a_pair_of_a_hot_key(ranks: Ranks, hot: int, absent: int) -> None:
+    assert ranks.run(erase_pairs_of_hot_keys, hot, absent) == [[20_000, 0, 10_000 * ranks.world]] * ranks.world
+
+
 def walk_of_numbers(key: Any, value: Any, piece_bytes: int, first: int, seed: int) -> None:
     import torch.distributed as dist
 
