@@ -238,9 +238,10 @@ class ShardedEmbedding(torch.nn.Module):  # type: ignore[misc, unused-ignore]  #
         if ids.is_nested or ids.layout != torch.strided or ids.is_meta:
             raise ShapeError(f"expected a dense tensor of ids with data, got {ids.layout} on {ids.device}")
         if not _holds(self._id_dtype, ids.dtype):
+            other = "" if _limits(ids.dtype) is None else f", or make ShardedEmbedding(…, id_dtype={ids.dtype})"
             raise DtypeError(
-                f"expected ids of {self._id_dtype}, or of a type whose numbers it has, got {ids.dtype}: convert them, "
-                f"or make ShardedEmbedding(…, id_dtype={ids.dtype})"
+                f"expected ids of {self._id_dtype}, or of a type whose numbers it has, got {ids.dtype}: convert them"
+                f"{other}"
             )
         flat: torch.Tensor = ids.detach().to(self._channel.place, self._id_dtype).reshape(-1)
         return flat.contiguous().view(self._key_dtype)

@@ -30,6 +30,7 @@ class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
     """
 
     _table = MultiMap
+    _erases_once = False
 
     def __init__(
         self,

@@ -45,6 +45,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from ..arrays.library import MAX_ROWS
+from ..runtime.abi import MOST_OWNERS
 from ..runtime.engine import Engine
 from ..storage.owners.owner_order import OwnerOrder, run_starts
 from .channel import Call, Channel, Message
@@ -71,6 +73,9 @@ _RUN_ROWS = 16
 
 _FEW_ROWS = 1 << 20
 """That a rank receives: if fewer, they are worked on together with those that stay."""
+
+_MOST_ROWS = MAX_ROWS - 2 * _RUN_ROWS * MOST_OWNERS
+"""That a rank receives in a round, but for what cuts round up: a table takes no more in a call."""
 
 _SPARE = 16
 """A rank that offers memory for all rows it may receive in one round has one in so many to spare: owners are random."""
@@ -302,12 +307,13 @@ class Route:
         moved = [Column(channel.memory(lines * width), width) for _, width in rows]
         back = [Column(channel.memory(lines * width), width) for width in widths]
         of_rows = [column.width for column in rows]
-        room = self._room(of_rows, widths, n + n // _SPARE + 2 * _RUN_ROWS * world if at_once else 0)
+        spare = 2 * _RUN_ROWS * world
+        room = self._room(of_rows, widths, min(n + n // _SPARE, _MOST_ROWS) + spare if at_once else 0)
 
         counted = channel.mark()
         order.move([(given.at, made.at, made.width) for given, made in zip(rows, moved, strict=True)], stream)
         moved_by = channel.mark()
-        counts = call.agree(header, counted, for_all=room.n - 2 * _RUN_ROWS * world if at_once else 0)
+        counts = call.agree(header, counted, for_all=min(room.n - spare, _MOST_ROWS) if at_once else 0)
         received = [sum(row[rank] for row in counts) for rank in range(world)]
         piece_rows = self._rows_of_a_piece([*of_rows, *widths])
         is_one_round = max(received) <= min(piece_rows, _FEW_ROWS) or all(map(le, received, call.for_all))
@@ -326,7 +332,7 @@ class Route:
         return Trip(channel, call, order, moved, back, pieces, cuts, runs, begins[-1], moved_by)
 
     def _rows_of_a_piece(self, widths: Sequence[int]) -> int:
-        return max(1, self._piece_bytes // max(1, sum(widths)))
+        return max(1, min(_MOST_ROWS, self._piece_bytes // max(1, sum(widths))))
 
     def _room(self, of_rows: Sequence[int], of_answers: Sequence[int], least: int) -> _Room:
         """Memory for two pieces of these widths, which the route keeps; or for more rows, which it does not keep."""

@@ -96,6 +96,8 @@ class ShardedTable(Generic[T]):
     """What all sharded tables are and have. See `ShardedMap` for the parameters."""
 
     _table: ClassVar[type[BaseTable[Any]]]
+    _erases_once: ClassVar[bool] = True
+    """Of several elements with one key, one erases. If not, each erases a pair."""
     note: Any = None
     """What goes along with the table in its checkpoint; see `save`."""
 
@@ -150,7 +152,8 @@ class ShardedTable(Generic[T]):
         with self._channel.call("erase") as call:
             seen, fits = self._front.sought(keys)
             rows = seen if fits is None else chosen(seen, fits)
-            added = self._answered(call, [rows], [_ADDED], self._by_verb(local.erase))[0]
+            work = self._by_verb(local.erase)
+            added = self._answered(call, [rows], [_ADDED], work, may_repeat=self._erases_once)[0]
         if fits is not None:
             added = self._front.spread(seen, fits, added, b"\0")
         return added.library.export(added)
@@ -402,7 +405,7 @@ class ShardedTable(Generic[T]):
         combine
             Makes the value of a key of those of its elements; None: that of the first one.
         may_repeat
-            Keys may be several times in the batch.
+            Keys may be several times in the batch, and one element of a key does what all would do.
         inserts
             The owners insert the rows.
         launches
