@@ -20,6 +20,7 @@ from emulated.scenarios import (
     erased_alone,
     erased_in_passes,
     guests_that_come_again,
+    looks_beside_puts,
     moves,
 )
 
@@ -80,6 +81,19 @@ BUGS = [
         "if (vacant && !(first[0] & D::filter_bit(home.remainder))) return put(first_line, vacant, false, e);",
         "if (vacant) return put(first_line, vacant, false, e);",
         guests_that_come_again,
+    ),
+    bug(
+        "a guest is marked behind its slot",
+        "reinterpret_cast<u16*>(w)[bit / 16] = static_cast<u16>(x);",
+        "{ reinterpret_cast<u16*>(w)[bit / 16] = static_cast<u16>(x & ~kGuest);"
+        " fetch_or(w + word, (x & kGuest) << shift); }",
+        looks_beside_puts,
+    ),
+    bug(
+        "a bit in the filter counts as a key",
+        "if (!S::matches(words, remainder, true)) return false;",
+        "",
+        looks_beside_puts,
     ),
     bug(
         "two lanes erase one key",
@@ -238,7 +252,7 @@ BUGS = [
     ),
     bug(
         "slots of a line are marked in two steps",
-        "*hash(w, slot) = remainder;\n    fetch_or(w + 1, 1u << slot);",
+        "*hash(w, slot) = remainder;\n    fetch_or(w + 1, (guest ? 0x10001u : 1u) << slot);",
         "*hash(w, slot) = remainder; const u32 old = load_relaxed(w + 1); store_relaxed(w + 1, old | 1u << slot);",
         builds,
     ),

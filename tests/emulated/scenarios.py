@@ -16,6 +16,7 @@ import pytest
 
 import warphash
 from support.cases import Case, MultiCase
+from support.hashing import mixed
 from support.inside import storage_of
 from support.mixed import Recorder
 from support.model import Model
@@ -282,6 +283,46 @@ def adopted_pairs_that_come_again(case: Case, rng: np.random.Generator) -> None:
         assert storage_of(table).store.state.awaited == 2 * len(keys)
         assert (table.find(keys)[0] == values).all(), "an adopted pair has another value"
         table.check()
+
+
+def looks_beside_puts(case: Case, rng: np.random.Generator) -> None:
+    """Guests of full buckets, and keys of other homes that differ from them by the mark of a guest alone.
+
+    The quotient table has buckets enough for slots that one store fills. Who looks there without a lock may take a
+    guest for that other key, if the mark comes later.
+    """
+    with in_one_launch():
+        table, model = case.table(capacity=10 * ((1 << 18) + 300), load_factor=1.0), Model()
+        array = array_of(table)
+        assert array.spec.slots_per_bucket == 10
+        buckets, size = array.buckets, array.table.range_buckets
+
+        def hash_in(home: int, remainder: int) -> int | None:
+            """The hash value of a home and a remainder, if there is one."""
+            found = -(-((home << 32) + (remainder << 18)) // buckets)
+            return found if found * buckets >> 18 == (home << 14) + remainder else None
+
+        full, guests, twins = list[int](), list[int](), list[int]()
+        for home in range(0, 60, 10):
+            remainders = (int(r) for r in rng.permutation(1 << 14))
+            pairs = ((r, h) for r in remainders if (h := hash_in(home, r)) is not None)
+            full += [h for _, (_, h) in zip(range(10), pairs, strict=False)]
+            while len(guests) <= home:
+                remainder, guest = next(pairs)
+                second = (home + 1 + (mixed(remainder, 32) * (size - 1) >> 32)) % size
+                twin = hash_in(second, remainder)
+                if second % 10 and twin is not None:
+                    guests.append(guest)
+                    twins.append(twin)
+        there, new = (keys_with(table, np.array(hashes, np.uint32)) for hashes in (full, guests + twins))
+        model.inserted(there, numbers(case, len(there)), table.insert(there, numbers(case, len(there))))
+        for _ in range(2):
+            batch = rng.permutation(np.concatenate([there, new, new]))
+            values = numbers(case, len(batch))
+            model.inserted(batch, values, table.insert(batch, values))
+        assert not len(held_locks(table)), "a lock is held"
+        assert len(table) == len(model) == len(there) + len(new)  # to look at all buckets takes long
+        model.finds(table, rng.permutation(np.concatenate([there, new])))
 
 
 def guests_that_come_again(case: Case, rng: np.random.Generator) -> None:

@@ -25,6 +25,7 @@ from emulated.scenarios import (
     erased_alone,
     erased_slots_used_again,
     evictions_from_lines_of_one_key,
+    looks_beside_puts,
     moves,
     pairs_that_repeat,
     subtables_that_grow_and_shrink,
@@ -227,3 +228,8 @@ def test_no_schedule_loses_a_pair_that_moves(races: Races, seeds: range) -> None
 @pytest.mark.parametrize("races", crossed([Races("quotient_cuckoo", word, {}) for word in ("u4", "u8")]))
 def test_no_schedule_loses_a_key_in_one_launch(races: Races, scenario: Scenario, seeds: range) -> None:
     assert_no_failure(scenario, races, seeds)
+
+
+@schedules(SCHEDULES)
+def test_no_schedule_takes_a_guest_for_another_key(seeds: range) -> None:
+    assert_no_failure(looks_beside_puts, Races("quotient_cuckoo", "u4", {}), seeds)

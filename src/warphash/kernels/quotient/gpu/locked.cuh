@@ -7,7 +7,12 @@
 // Very few elements have a block for themselves (quotient/gpu/few.cuh), whose threads share the locks. The steps are the
 // same.
 //
-// Protocol of an element, in turns. Nothing is held between two turns. In each of them, the lane
+// Protocol of an element that keeps the value of a key that is there, where a slot is filled by one store
+// (kFieldIsOneStore of quotient/bucket.cuh): it looks at the lines of its key without a lock. If the key is there, the
+// element is done, by one read and no atomic operation. A key that is not seen may come, or be moving: then follow the
+// turns. An element that they leave looks once more: mostly another lane has added its key meanwhile.
+//
+// Protocol of any other element, in turns. Nothing is held between two turns. In each of them, the lane
 //   1. takes the lock of the home bucket, and reads the line. If the key is there, it combines the value.
 //   2. puts an absent key into a vacant slot of its home, unless the filter says that the key may be a guest.
 //   3. If it may be, or if the home has no vacant slot: takes the lock of the second bucket, too, and reads that line.
@@ -21,6 +26,10 @@
 // its next turn. No lane waits for a lock. One that finds the lock of step 1 or 3 taken has another turn, and is left
 // to the ranges after kMostRefusals. One that finds a lock of step 4 taken tries the next key.
 //
+// Why a look without a lock is right when it says yes. A slot tells a key, with its home, in one field, which one store
+// fills and one atomic operation clears. So the field was that of the key at some time of this kernel. No kernel that
+// adds keys takes any away, and a key that moves is put before it is taken from its old slot.
+//
 // Why a key is never doubled. All that is done to a key is done under the lock of its home, moves included. So a key
 // that is in neither bucket is not put there by another lane meanwhile. Only keys in their home move, and their bits in
 // the filter are set before the lock of the home returns. No key leaves the filter.
@@ -32,7 +41,12 @@
 // A table after such a launch is as the ranges leave it: no pair has been displaced, a guest has its bit in the filter,
 // and all locks are free.
 //
+// What a store costs. The value of a slot mostly lies in the other sector of a line than its field. A partial store to a
+// sector that the second-level cache does not have is followed by a read of the sector. So the reads ahead of a store
+// ask for the whole line (read_shared).
+//
 // Memory order. Lines are read by relaxed loads and written by plain stores, under their locks (platform/bit_locks.cuh).
+// A look without a lock is relaxed, and nothing follows from it but the answer.
 #pragma once
 #include "core/bulk.cuh"
 #include "core/gpu/schedule.cuh"
@@ -86,6 +100,20 @@ struct ChangeUnderLocks {
     tally.changed += result == kAdded;
   }
 
+  // Whether an element that keeps values is done, by a look at the lines of its key without a lock. It may answer no for
+  // a key that is being put, or moved, just now.
+  WARPHASH_FN static bool is_seen(const QuotientTable& t, const Element& e, Tally& tally) {
+    const Word remainder = e.home.remainder;
+    u32 words[kLineWords];
+    read_shared<S, true>(line_at(t, e.home.bucket), words);
+    if (S::matches(words, remainder, false)) return ++tally.probes, true;
+    if (!(words[0] & D::filter_bit(remainder))) return false;
+    read_shared<S>(line_at(t, second_of(t, e.home)), words);
+    if (!S::matches(words, remainder, true)) return false;
+    tally.probes += 2;
+    return true;
+  }
+
   WARPHASH_FN static u32 second_of(const QuotientTable& t, const Home<Word>& home) {
     return D::second_of(t, D::first_of_range(t, home.bucket), home);
   }
@@ -129,7 +157,7 @@ struct ChangeUnderLocks {
     const Home<Word>& home = e.home;
     Line* const first_line = line_at(t, home.bucket);
     u32 first[kLineWords];
-    read_shared<S>(first_line, first);
+    read_shared<S, true>(first_line, first);
     ++tally.probes;
     if (const u32 hits = S::matches(first, home.remainder, false)) return combine_in(first_line, hits, b, e);
     const u32 vacant = ~S::occupied(first) & S::kAllSlots;
@@ -143,7 +171,7 @@ struct ChangeUnderLocks {
     }
     Line* const second_line = line_at(t, second);
     u32 other[kLineWords];
-    read_shared<S>(second_line, other);
+    read_shared<S, true>(second_line, other);
     ++tally.probes;
     if (const u32 hits = S::matches(other, home.remainder, true)) return combine_in(second_line, hits, b, e);
     if (vacant) return put(first_line, vacant, false, e);
@@ -187,16 +215,9 @@ struct ChangeUnderLocks {
   // Puts the key into the first of some vacant slots of a line.
   WARPHASH_FN static Result put(Line* line, u32 vacant, bool guest, const Element& e) {
     const u32 slot = first_bit(vacant);
-    S::put_beside(line->words, slot, e.home.remainder);
-    if (guest) mark_guest(line->words, slot);
+    S::put_beside(line->words, slot, e.home.remainder, guest);
     if constexpr (S::kHasValue) *S::value(line->words, slot) = e.operand;
     return kAdded;
-  }
-
-  // The occupied slot has a guest.
-  WARPHASH_FN static void mark_guest(u32* w, u32 slot) {
-    const u32 bit = S::guest_bit(slot);
-    fetch_or(w + bit / 32, 1u << bit % 32);
   }
 };
 
@@ -214,7 +235,10 @@ struct UpdateLocked {
     typename Steps::Element e = {};
     if (live) e = Steps::element(t, b, element_of(b, i));
     Tally tally;
-    const auto result = Steps::in_turns(t, b, {locks_of(t)}, e, live, tally);
+    const bool looks = Steps::S::kFieldIsOneStore && b.op == kKeep;
+    const bool pending = live && !(looks && Steps::is_seen(t, e, tally));
+    auto result = Steps::in_turns(t, b, {locks_of(t)}, e, pending, tally);
+    if (!pending || (looks && result == Steps::kLeft && Steps::is_seen(t, e, tally))) result = Steps::kFound;
     const bool left = live && result == Steps::kLeft;
     if (live && !left) Steps::enter(b, e, result, tally);
     const u64 place = reserve(&report_of(b)->leftover, left);
