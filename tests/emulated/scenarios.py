@@ -252,37 +252,85 @@ def crowds_of_one_home(case: Case, rng: np.random.Generator) -> None:
     model.agrees(table, keys)
 
 
+def with_a_full_range(case: Case, under_locks: bool, capacity: int = 300) -> tuple[Any, Array]:
+    """A quotient table, and more keys of its first range than that has slots; their batches are left."""
+    table = case.table(capacity=capacity, load_factor=1.0)
+    array = array_of(table)
+    assert array.ranges > 10
+    if under_locks:
+        storage_of(table).store.finish()
+        array._is_blank = False  # a table that has had pairs
+    of_first_range = np.arange(40) * ((1 << 8 * case.key_dtype.itemsize) // array.ranges // 41)
+    return table, keys_with(table, of_first_range.astype(case.key_dtype))
+
+
+@contextmanager
+def ranges_of_two_buckets(under_locks: bool) -> Iterator[None]:
+    """Tables made inside have such ranges. Their updates of few elements are two launches under locks, or one."""
+    limits = {"MOST_FOR_A_BUCKET": 0 if under_locks else 5, "FEW_FOR_A_BUCKET": 1000}
+    with mock.patch.object(quotient_array, "MOST_RANGE_BUCKETS", 2), mock.patch.multiple(route, **limits):
+        yield
+
+
 def adopted_pairs(case: Case, rng: np.random.Generator) -> None:
     """More keys than a range has slots, in batches of few, each key twice: a quotient table adopts the others."""
-    with mock.patch.object(quotient_array, "MOST_RANGE_BUCKETS", 2):
-        table, model = case.table(capacity=300, load_factor=1.0), Model()
-        ranges = array_of(table).ranges
-        assert ranges > 10
-        of_first_range = np.arange(40) * ((1 << 8 * case.key_dtype.itemsize) // ranges // 41)
-        keys = rng.permutation(np.repeat(keys_with(table, of_first_range.astype(case.key_dtype)), 2))
-        values = numbers(case, len(keys))
-        added = table.insert(keys, values)
-        assert storage_of(table).store.state.awaited == len(keys)
-        model.inserted(keys, values, added)
-        model.agrees(table, keys)
+    for under_locks in (False, True):
+        with ranges_of_two_buckets(under_locks):
+            table, keys = with_a_full_range(case, under_locks)
+            model, keys = Model(), rng.permutation(np.repeat(keys, 2))
+            values = numbers(case, len(keys))
+            added = table.insert(keys, values)
+            assert storage_of(table).store.state.awaited == len(keys)
+            model.inserted(keys, values, added)
+            model.agrees(table, keys)
 
 
 def adopted_pairs_that_come_again(case: Case, rng: np.random.Generator) -> None:
     """A quotient table has adopted pairs, and then all lines are vacant when their keys come again."""
-    with mock.patch.object(quotient_array, "MOST_RANGE_BUCKETS", 2):
-        table = case.table(capacity=300, load_factor=1.0)
-        array = array_of(table)
-        of_first_range = np.arange(40) * ((1 << 8 * case.key_dtype.itemsize) // array.ranges // 41)
-        keys = keys_with(table, of_first_range.astype(case.key_dtype))
-        before, values = np.split(numbers(case, 2 * len(keys)), 2)
-        assert table.insert(keys, before).all()
-        slots = array.scan(0, 0, 0)
-        array.engine.fill(array.table.slots, 0, array.buckets * LINE_BYTES)
-        added = table.assign(keys, values)
-        assert np.count_nonzero(added) == slots < len(keys), "adopted keys were added again"
-        assert storage_of(table).store.state.awaited == 2 * len(keys)
-        assert (table.find(keys)[0] == values).all(), "an adopted pair has another value"
-        table.check()
+    for under_locks in (False, True):
+        with ranges_of_two_buckets(under_locks):
+            table, keys = with_a_full_range(case, under_locks)
+            array = array_of(table)
+            before, values = np.split(numbers(case, 2 * len(keys)), 2)
+            assert table.insert(keys, before).all()
+            slots = array.scan(0, 0, 0)
+            array.engine.fill(array.table.slots, 0, array.buckets * LINE_BYTES)
+            keys = rng.permutation(keys)
+            added = table.assign(keys, values)
+            assert np.count_nonzero(added) == slots < len(keys), "adopted keys were added again"
+            assert storage_of(table).store.state.awaited == 2 * len(keys)
+            assert (table.find(keys)[0] == values).all(), "an adopted pair has another value"
+            table.check()
+
+
+def many_behind_adopted_pairs(case: Case, rng: np.random.Generator) -> None:
+    """A quotient table has adopted pairs, so all elements of the next batch, more than a thousand, go to one block."""
+    with ranges_of_two_buckets(under_locks=True):
+        table, keys = with_a_full_range(case, under_locks=True, capacity=4000)
+        model = Model()
+        model.inserted(keys, numbers(case, len(keys)), table.insert(keys, numbers(case, len(keys))))
+        batch = np.concatenate([np.repeat(case.keys(300, rng), 4), rng.permutation(np.repeat(keys, 4))])
+        values = numbers(case, len(batch))
+        added = table.insert(batch, values)
+        assert storage_of(table).store.state.awaited == len(keys) + len(batch)
+        model.inserted(batch, values, added)
+        model.agrees(table)
+
+
+def left_by_the_locks(case: Case, rng: np.random.Generator) -> None:
+    """Batches of a few keys, of which the locks leave more elements than a block has threads."""
+    with in_one_launch():
+        keys = pool(case, rng, 60)
+        table, model = case.table(capacity=400), Model()
+        for few in (keys[:4], keys[4:24], keys[10:]):
+            batch = rng.permutation(np.concatenate([few, np.repeat(few[:2], 900)]))
+            values = numbers(case, len(batch))
+            model.inserted(batch, values, table.insert(batch, values))
+            values = numbers(case, len(batch))
+            model.assigned(batch, values, table.assign(batch, values), table)
+            values = numbers(case, len(batch))
+            model.upserted(batch, values, "add", table.upsert(batch, values, "add"), table)
+        model.agrees(table, keys)
 
 
 def looks_beside_puts(case: Case, rng: np.random.Generator) -> None:
@@ -364,7 +412,7 @@ def churned(case: Case, rng: np.random.Generator) -> None:
 
 def crowded_range(case: Case, rng: np.random.Generator) -> None:
     """Few keys for a table of several ranges, and one that most of the elements have."""
-    with mock.patch.object(route, "MOST_FOR_A_BUCKET", 0):
+    with mock.patch.multiple(route, FEW_FOR_A_BUCKET=0, MOST_FOR_A_BUCKET=0):
         keys = pool(case, rng, 100)
         table, model = case.table(capacity=20_000, on_full="raise"), Model()
         for op in ("add", "max"):

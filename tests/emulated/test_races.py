@@ -13,6 +13,7 @@ from emulated.scenarios import (
     Races,
     Scenario,
     adopted_pairs,
+    adopted_pairs_that_come_again,
     assert_no_failure,
     batches_as_large_as_the_pool,
     batches_of_many_rows,
@@ -25,7 +26,9 @@ from emulated.scenarios import (
     erased_alone,
     erased_slots_used_again,
     evictions_from_lines_of_one_key,
+    left_by_the_locks,
     looks_beside_puts,
+    many_behind_adopted_pairs,
     moves,
     pairs_that_repeat,
     subtables_that_grow_and_shrink,
@@ -223,7 +226,18 @@ def test_no_schedule_loses_a_pair_that_moves(races: Races, seeds: range) -> None
 @schedules(SCHEDULES)
 @pytest.mark.parametrize(
     "scenario",
-    [copies_under_locks, crowds_under_locks, erased_alone, crowds_of_few, crowds_of_one_home, adopted_pairs, by_ranges],
+    [
+        copies_under_locks,
+        crowds_under_locks,
+        erased_alone,
+        crowds_of_few,
+        crowds_of_one_home,
+        adopted_pairs,
+        adopted_pairs_that_come_again,
+        many_behind_adopted_pairs,
+        left_by_the_locks,
+        by_ranges,
+    ],
 )
 @pytest.mark.parametrize("races", crossed([Races("quotient_cuckoo", word, {}) for word in ("u4", "u8")]))
 def test_no_schedule_loses_a_key_in_one_launch(races: Races, scenario: Scenario, seeds: range) -> None:

@@ -473,6 +473,7 @@ class Quotients:
             "count": ("reserve", "scatter", "build", "find"),
             "apply_in_place": ("apply",),
             "update_few": ("find",),
+            "update_locked": ("update_few",),
         }
     )
     own_widths, in_place, keys_apart, keeps_duplicates, composed = True, False, False, False, False

@@ -69,8 +69,6 @@ struct alignas(16) Quad {
 // kRestFollows: this lane next reads behind these bytes, in the same sectors, which the nearest cache keeps until then.
 // Such a load is not a read-only one (.nc). The blocks of a kernel may be on the device before the kernel that wrote
 // has ended (wait_for_turn), and the device does not promise that a read-only load sees what was written since.
-// Of a load that is not kFrozen, the second-level cache fetches 64 bytes: a store to a part of a sector that the cache
-// does not have takes a read of that sector later, by itself.
 template <bool kFrozen, bool kRestFollows = false>
 WARPHASH_FN Quad load_16_bytes(const void* p) {
   if constexpr (kFrozen && kRestFollows) {
@@ -87,13 +85,7 @@ WARPHASH_FN Quad load_16_bytes(const void* p) {
     return q;
   } else {  // each half is read in one access: a slot of 8 bytes is never torn
     Halves h;
-    if constexpr (kRestFollows)
-      asm volatile("ld.relaxed.gpu.global.L2::64B.v2.u64 {%0,%1}, [%2];"
-                   : "=l"(h.low), "=l"(h.high)
-                   : "l"(p)
-                   : "memory");
-    else
-      asm volatile("ld.relaxed.gpu.global.v2.u64 {%0,%1}, [%2];" : "=l"(h.low), "=l"(h.high) : "l"(p) : "memory");
+    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0,%1}, [%2];" : "=l"(h.low), "=l"(h.high) : "l"(p) : "memory");
     return __builtin_bit_cast(Quad, h);
   }
 }

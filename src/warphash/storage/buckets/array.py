@@ -16,7 +16,7 @@ A new array is not `cleared`, either: its slots hold anything. `build` alone tak
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -46,6 +46,7 @@ from ..result_slot import ResultSlot
 from ..scratch import Outcome, ReportBuffer, Workbench, zeroed_report
 from ..slots import MemoryUse, TableKind
 from ..snapshots import Snapshot
+from ..update.left import Left
 from ..update.pairs import Pairs
 
 __all__ = ["BucketArray", "Saved"]
@@ -299,12 +300,22 @@ class BucketArray:
         batch.random = self._random.getrandbits(32)
         self._launch_block("update_block", batch, stream)
 
-    def leave(self, given: Batch, awaited: int) -> bool:
-        """As `LeavingArray.leave`: one batch at a time. Only a design that moves keys keeps pairs without a slot."""
-        if awaited or not self.design.moves_keys:
-            return False
+    def may_leave(self, n: int) -> bool:
+        """As `LeavingArray.may_leave`. Only a design that moves keys keeps pairs without a slot."""
+        return self.design.moves_keys and self.is_one_launch(n)
+
+    def leave(self, given: Batch, left: Sequence[Left]) -> int:
+        """As `LeavingArray.leave`: one batch at a time."""
+        if left:
+            return 0
         self.begin(given, adopts=True)
-        return True
+        return 1
+
+    def answer(self, ticket: int) -> None:
+        """As `LeavingArray.answer`: only `outcome` says what became of a batch."""
+
+    def forget_left(self) -> None:
+        """As `LeavingArray.forget_left`: no memory is held for a batch that is left."""
 
     def outcome(self, stream: Any = None) -> Outcome:
         """The outcome of the update that `begin` has launched. Waits."""

@@ -1,8 +1,9 @@
 """The lines of a quotient table in the memory of one engine, and the kernels that run over them.
 
-On a GPU, an update of few elements is one launch (`few`). A larger batch for a table with pairs begins with one launch,
-if it has too few elements for passes. Elements of an update take locks of their buckets there
-(``kernels/quotient/gpu/locked.cuh``), those of an erase, of which there must be fewer still, take none
+On a GPU, an update of few elements is one launch, of one block. In a larger update for a table with pairs, if it has
+too few elements for passes, each element has a lane and takes locks of its buckets
+(``kernels/quotient/gpu/locked.cuh``); the elements that are left go to that block, too. Nobody need wait for such
+updates (`one_launch`). An erase of few elements for each range takes one launch without locks
 (``kernels/quotient/gpu/erase.cuh``). The elements that this launch leaves are brought to their ranges, and so are those
 of all other batches that change the table: a large batch in passes (`passes`), others element by element
 (``kernels/quotient/bring.cuh``). Then a kernel works on the elements, a block for each range: `build` if no
@@ -50,9 +51,10 @@ from ..scratch import Outcome, Report, ReportBuffer, read_report, starts_of, zer
 from ..slots import MemoryUse, TableKind
 from ..snapshots import Snapshot
 from ..uninterrupted import uninterrupted
+from ..update.left import Left
 from ..update.pairs import Pairs
 from . import route
-from .few import FewUpdates
+from .one_launch import OneLaunchUpdates
 from .passes import Passes
 from .route import PassPlan, Way
 
@@ -69,9 +71,6 @@ _CROWD_THREADS = 256
 
 _BUILDING, _CHANGING = ("build", "find"), ("apply", "apply_in_place")
 """Kernels that follow passes; and a lookup, which mostly follows a build."""
-
-MOST_AWAITED = 4 * route.SPARE_ELEMENTS
-"""Elements of updates that are under way, one behind another: the table has room to adopt so many pairs."""
 
 
 class _ElementBuffers(NamedTuple):
@@ -190,9 +189,9 @@ class QuotientArray:
             **constants,
             **dict(spec.constants),
         )
-        self._few: FewUpdates | None = None  # once there was one
+        self._updates: OneLaunchUpdates | None = None  # once there was one
         engine.fill(counters, 0, report + 8 * REPORT_WORDS, stream)
-        self._is_new = True  # counters and report are 0, as no update was launched
+        self._is_new = self._is_counted = True  # no update was launched; the report is 0
         self.cleared, self._is_blank = False, True
 
     @cached_property
@@ -241,9 +240,10 @@ class QuotientArray:
 
         No bucket is locked.
         """
+        self._is_counted = False
         self.engine.fill(self._counters, 0, self._beside_bytes, stream)
-        if self._few is not None:
-            self._few.forget(stream)
+        if self._updates is not None:
+            self._updates.forget(stream)
 
     def snapshot(self, stream: Any = None) -> Snapshot:
         """A copy of the lines; on the host, where the device has no memory for one."""
@@ -283,95 +283,102 @@ class QuotientArray:
         """As `SlotArray.update`. An array without pairs is built; if the keys are unique, without comparing keys."""
         walked = listed.n if listed else given.n
         way = route.way_of_update(self._facts, walked, is_blank=self._is_blank)
-        if way is Way.FEW:
+        if way is not Way.RANGES:
             self.begin(given, listed=listed, count_probes=count_probes)
             return self.outcome(given.stream)
-        numbers = listed.numbers.ptr if listed else 0
         fields = {"count_probes": count_probes, "unique": given.unique, "erases": 0}
-        if way is Way.ONE_LAUNCH:
-            return self._launch_once("update_locked", given, walked, numbers, fields)
         buffers = self._element_buffers(walked, given.flags, listed is None, True, given.stream)
+        numbers = listed.numbers.ptr if listed else 0
         return self._run(buffers, given, _launches(walked, buffers.n, numbers), fields)
 
     def is_one_launch(self, n: int) -> bool:
         """Whether an update of ``n`` elements is one launch that leaves none: nothing can stop it half way."""
         return self._facts.on_gpu and route.way_of_update(self._facts, n, is_blank=self._is_blank) is Way.FEW
 
+    def may_leave(self, n: int) -> bool:
+        """As `LeavingArray.may_leave`."""
+        return route.way_of_update(self._facts, n, is_blank=self._is_blank) is not Way.RANGES
+
     def begin(
-        self,
-        given: Batch,
-        *,
-        listed: Listed | None = None,
-        count_probes: bool = False,
-        adopts: bool = False,
-        goes_on: bool = False,
-    ) -> None:
-        """Launch an update of few elements, as of `FewUpdates.batch_of`; `outcome` waits for it.
-
-        With ``goes_on``, updates of up to `MOST_AWAITED` elements may be under way, this update among them.
-
-        Raises
-        ------
-        MemoryError
-            Before the kernel is launched.
-        """
-        few = self._few
-        if few is None:
-            few = FewUpdates(self.engine, self.spec, MOST_AWAITED, self._spare.left, given.stream)
-            self._few = few
-        if not self.cleared:
-            self.clear(given.stream)
-        batch = few.batch_of(given, listed, count_probes=count_probes, adopts=adopts, goes_on=goes_on)
-        self._is_blank = self._is_new = False
-        self.program.run_blocks("update_few", self.table, batch, 1, given.stream)
-
-    def leave(self, given: Batch, awaited: int) -> bool:
-        """As `LeavingArray.leave`, while there is room to adopt all elements under way."""
-        if awaited and awaited + given.n > MOST_AWAITED:
-            return False
-        self.begin(given, adopts=True, goes_on=awaited > 0)
-        return True
-
-    def outcome(self, stream: Any = None) -> Outcome:
-        """The outcome of the update that `begin` has launched, as of `FewUpdates.outcome`. Waits."""
-        assert self._few is not None
-        return self._few.outcome(stream)
-
-    def adopted(self, stream: Any = None) -> Pairs | None:
-        """Copies of the pairs that were adopted, and not forgotten since; None before the first `begin`. Waits."""
-        return None if self._few is None else self._few.adopted(stream)
-
-    def _launch_once(self, entry: str, given: Batch, n: int, numbers: int, fields: Mapping[str, int]) -> Outcome:
-        """Launch a kernel for all elements; those that it leaves, if any, go to their ranges. Waits.
-
-        Parameters
-        ----------
-        entry
-            ``"update_locked"`` or ``"erase_alone"``.
-        numbers
-            Address of the numbers (uint32) of the ``n`` elements; 0 for the first ``n``.
+        self, given: Batch, *, listed: Listed | None = None, count_probes: bool = False, adopts: bool = False
+    ) -> int:
+        """Launch an update that does not go to the ranges: its ticket. The fields are those of `OneLaunchUpdates`.
 
         Raises
         ------
         MemoryError
             Before a kernel is launched.
         """
-        engine, stream = self.engine, given.stream
+        updates, stream, n = self._one_launch_updates(given.stream), given.stream, listed.n if listed else given.n
+        is_few = route.way_of_update(self._facts, n, is_blank=self._is_blank) is Way.FEW
+        lists = None if is_few or adopts else self.engine.allocate(4 * n, stream)
+        if not self.cleared:
+            self.clear(stream)
+        at_lists = 0 if lists is None else lists.ptr
+        batch = updates.next_batch(given, listed, count_probes=count_probes, adopts=adopts, left_out=at_lists)
+        self._is_blank = self._is_new = False
+        if not is_few:
+            self._reset_report(stream)
+            self.program.run("update_locked", self.table, batch, n, stream)
+            batch.finishes = 1
+        ticket = updates.address()
+        self.program.run_blocks("update_few", self.table, batch, 1, stream)
+        self._is_counted |= not is_few  # which sets the report to 0
+        return ticket
+
+    def _one_launch_updates(self, stream: Any) -> OneLaunchUpdates:
+        if self._updates is None:
+            self._updates = OneLaunchUpdates(self.engine, self.spec, self._report, stream)
+        return self._updates
+
+    def leave(self, given: Batch, left: Sequence[Left]) -> int:
+        """As `LeavingArray.leave`, while there is room to adopt all elements that are left."""
+        has_room = self._one_launch_updates(given.stream).has_room_for(given.n, left, given.stream)
+        return self.begin(given, adopts=True) if has_room else 0
+
+    def answer(self, ticket: int) -> Outcome | None:
+        """As `LeavingArray.answer`."""
+        assert self._updates is not None
+        return self._updates.answer(ticket)
+
+    def outcome(self, stream: Any = None) -> Outcome:
+        """The outcome of the update that `begin` has launched. Waits."""
+        assert self._updates is not None
+        return self._updates.outcome(stream)
+
+    def forget_left(self) -> None:
+        """As `LeavingArray.forget_left`."""
+        if self._updates is not None:
+            self._updates.give_back()
+
+    def adopted(self, stream: Any = None) -> Pairs | None:
+        """Copies of the pairs that were adopted, and not forgotten since; None before the first `begin`. Waits."""
+        return None if self._updates is None else self._updates.adopted(stream)
+
+    def _erase_alone(self, given: Batch) -> int:
+        """Erase a batch by one launch; the elements that it leaves, if any, go to their ranges. Waits.
+
+        Raises
+        ------
+        MemoryError
+            Before a kernel is launched.
+        """
+        engine, stream, n = self.engine, given.stream, given.n
+        fields = self._erasing(self._spare)  # those that are left are as wide as those of any batch not in passes
         memory = engine.allocate(4 * n, stream) if n > route.SPARE_ELEMENTS else None
         left_out = memory.ptr if memory else self._spare.left  # which only a build needs
-        batch = OneLaunchBatch(n=n, indices=numbers, report=self._report, left_out=left_out)
-        batch.keys, batch.values, batch.out_flags = given.keys, given.values, given.flags
-        batch.op, batch.kind = given.op, given.kind
+        batch = OneLaunchBatch(n=n, report=self._report, left_out=left_out, keys=given.keys, out_flags=given.flags)
         self._begin(batch, fields, stream)
-        self.program.run(entry, self.table, batch, n, stream)
+        self.program.run("erase_alone", self.table, batch, n, stream)
         report = read_report(engine, self._report, stream)
         if not report.leftover:
-            return Outcome(report.changed, 0, 0, report.probes)
+            return report.changed
         buffers = self._spare
         with suppress(MemoryError):  # without memory, a few at a time
             buffers = self._element_buffers(report.leftover, given.flags, False, True, stream)
-        rest = self._run(buffers, given, _launches(report.leftover, buffers.n, left_out), fields)
-        return Outcome(report.changed + rest.changed, 0, rest.unplaced, report.probes + rest.probes)
+        return (
+            report.changed + self._run(buffers, given, _launches(report.leftover, buffers.n, left_out), fields).changed
+        )
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
         """Erase keys; how many were there. Waits.
@@ -384,8 +391,7 @@ class QuotientArray:
         given = Batch(keys, 0, n, flags=flags, stream=stream)
         way = route.way_of_erase(self._facts, n, is_blank=self._is_blank, in_order=only is None)
         if way is Way.ONE_LAUNCH:
-            # Elements that are left are as wide as those of any batch that is not in passes.
-            return self._launch_once("erase_alone", given, n, 0, self._erasing(self._spare)).changed
+            return self._erase_alone(given)
         # The length of a list on the device is not known here, so one launch has all of it.
         whole = isinstance(only, DeviceList)
         buffers = self._element_buffers(n, flags, only is None, False, stream, whole=whole)
@@ -488,12 +494,16 @@ class QuotientArray:
 
     def _begin(self, batch: QuotientBatch, fields: Mapping[str, int], stream: Any) -> None:
         """Give a batch its fields, and let the report of the array count from 0."""
-        if self._is_new:
-            self._is_new = False
-        else:
-            self.engine.fill(self._report, 0, 8 * REPORT_WORDS, stream)
+        self._is_new = False
+        self._reset_report(stream)
         for name, value in fields.items():
             setattr(batch, name, value)
+
+    def _reset_report(self, stream: Any) -> None:
+        """Let the report of the array count from 0, for a launch that follows."""
+        if not self._is_counted:
+            self.engine.fill(self._report, 0, 8 * REPORT_WORDS, stream)
+        self._is_counted = False
 
     def _go_directly(self, batch: QuotientBatch, left: int, stream: Any) -> Report:
         """Bring each element of a launch by itself, and apply them. The report of all launches so far."""

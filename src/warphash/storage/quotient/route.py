@@ -2,7 +2,8 @@
 
 1. An update of few elements is one launch of one block, under locks of buckets (``kernels/quotient/gpu/few.cuh``).
 2. A batch of few elements for a table with pairs begins with one launch, of a lane for each element
-   (``kernels/quotient/gpu/locked.cuh``, ``erase.cuh``). The elements that it leaves take the third way.
+   (``kernels/quotient/gpu/locked.cuh``, ``erase.cuh``). The elements that an update leaves take the first way, those of
+   an erase the third.
 3. All other elements are brought to the ranges of their keys, a launch of many of them at a time: in passes
    (``kernels/quotient/gpu/partition.cuh``), or one by one. Then the elements of each range are applied.
 

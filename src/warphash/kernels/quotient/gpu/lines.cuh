@@ -91,14 +91,12 @@ struct LinesOfCrowds : LinesByQuads {
   static constexpr bool kLeavesCrowds = false, kIsForCrowds = true;
 };
 
-// The words before the values of a line that threads of other blocks change meanwhile. kWillWrite: a value of this line
-// may be written next, which lies in the other sector of the line mostly (platform/cuda.cuh, load_16_bytes).
-template <class S, bool kWillWrite = false>
+// The words before the values of a line that threads of other blocks change meanwhile.
+template <class S>
 WARPHASH_FN void read_shared(const Line* line, u32 (&w)[kLineWords]) {
-  constexpr bool kRestFollows = S::kHasValue && kWillWrite;
 #pragma unroll
   for (u32 q = 0; q < (S::kReadWords + 3) / 4; ++q) {
-    const Quad quad = load_16_bytes<false, kRestFollows>(line->words + 4 * q);
+    const Quad quad = load_16_bytes<false>(line->words + 4 * q);
 #pragma unroll
     for (u32 k = 0; k < 4; ++k) w[4 * q + k] = quad.w[k];
   }

@@ -1,11 +1,10 @@
-// An update of a few elements for each range, in one launch: a lane has an element, and a lock of the buckets that it
-// changes. Elements that find no place in this way are left to the ranges (quotient/apply.cuh).
+// An update of a few elements for each range: a lane has an element, and a lock of the buckets that it changes. Elements
+// that find no place in this way are left to one block, which comes next (quotient/gpu/few.cuh).
 //
 // Why. To bring elements to their ranges takes several kernels, and the host has as many to launch. Where a range gets
 // few elements, most of the time of a batch goes there. Here an element costs two atomic operations, and the line or
-// the two lines that it reads anyway.
-// Very few elements have a block for themselves (quotient/gpu/few.cuh), whose threads share the locks. The steps are the
-// same.
+// the two lines that it reads anyway. Very few elements have that one block for themselves, whose threads share the
+// locks. The steps are the same.
 //
 // Protocol of an element that keeps the value of a key that is there, where a slot is filled by one store
 // (kFieldIsOneStore of quotient/bucket.cuh): it looks at the lines of its key without a lock. If the key is there, the
@@ -21,10 +20,10 @@
 //   4. If both are full: takes the lock of the second bucket of a key of this home, and moves that key there, if there
 //      is a vacant slot. The new key takes its place. Otherwise tries the next key of this home.
 //   5. returns the locks.
-// A key for which step 4 finds no room is left to the ranges, which search further. Locks of steps 1 and 3 are taken in
+// A key for which step 4 finds no room is left to the block, which searches further. Locks of steps 1 and 3 are taken in
 // the order of the buckets: a lane whose second bucket is the lower one returns the lock of the home, and takes both in
 // its next turn. No lane waits for a lock. One that finds the lock of step 1 or 3 taken has another turn, and is left
-// to the ranges after kMostRefusals. One that finds a lock of step 4 taken tries the next key.
+// to the block after kMostRefusals. One that finds a lock of step 4 taken tries the next key.
 //
 // Why a look without a lock is right when it says yes. A slot tells a key, with its home, in one field, which one store
 // fills and one atomic operation clears. So the field was that of the key at some time of this kernel. No kernel that
@@ -35,15 +34,13 @@
 // the filter are set before the lock of the home returns. No key leaves the filter.
 //
 // Crowds. Where one key is in a good part of the batch, its lanes would get the lock one after another. Of the lanes of
-// a warp with one home, the first has a turn at once, the second a turn later, and the others are left to the ranges.
+// a warp with one home, the first has a turn at once, the second a turn later, and the others are left to the block.
 // A warp with such lanes gives up earlier: lanes of other warps want the same locks.
+//
+// Adopted pairs. While the table has any, all elements are left: their keys may be among those.
 //
 // A table after such a launch is as the ranges leave it: no pair has been displaced, a guest has its bit in the filter,
 // and all locks are free.
-//
-// What a store costs. The value of a slot mostly lies in the other sector of a line than its field. A partial store to a
-// sector that the second-level cache does not have is followed by a read of the sector. So the reads ahead of a store
-// ask for the whole line (read_shared).
 //
 // Memory order. Lines are read by relaxed loads and written by plain stores, under their locks (platform/bit_locks.cuh).
 // A look without a lock is relaxed, and nothing follows from it but the answer.
@@ -51,7 +48,7 @@
 #include "core/bulk.cuh"
 #include "core/gpu/schedule.cuh"
 #include "platform/bit_locks.cuh"
-#include "quotient/gpu/abi.cuh"
+#include "quotient/gpu/adopted.cuh"
 #include "quotient/gpu/lines.cuh"
 #include "quotient/place.cuh"
 
@@ -80,7 +77,7 @@ struct ChangeUnderLocks {
     return {number, D::home_of(t, permuted(t, key_at<S>(b, number))), S::value_at(b, number), false};
   }
 
-  // Has the elements of a warp updated, as far as they are live. All its lanes call it. kLeft: to the ranges.
+  // Has the elements of a warp updated, as far as they are live. All its lanes call it. kLeft: to the block.
   WARPHASH_FN static Result in_turns(const QuotientTable& t, const QuotientBatch& b, const Locks& locks, Element& e,
                                      bool live, Tally& tally) {
     const u32 rank = rank_of(e.home.bucket, live);
@@ -105,7 +102,7 @@ struct ChangeUnderLocks {
   WARPHASH_FN static bool is_seen(const QuotientTable& t, const Element& e, Tally& tally) {
     const Word remainder = e.home.remainder;
     u32 words[kLineWords];
-    read_shared<S, true>(line_at(t, e.home.bucket), words);
+    read_shared<S>(line_at(t, e.home.bucket), words);
     if (S::matches(words, remainder, false)) return ++tally.probes, true;
     if (!(words[0] & D::filter_bit(remainder))) return false;
     read_shared<S>(line_at(t, second_of(t, e.home)), words);
@@ -157,7 +154,7 @@ struct ChangeUnderLocks {
     const Home<Word>& home = e.home;
     Line* const first_line = line_at(t, home.bucket);
     u32 first[kLineWords];
-    read_shared<S, true>(first_line, first);
+    read_shared<S>(first_line, first);
     ++tally.probes;
     if (const u32 hits = S::matches(first, home.remainder, false)) return combine_in(first_line, hits, b, e);
     const u32 vacant = ~S::occupied(first) & S::kAllSlots;
@@ -171,7 +168,7 @@ struct ChangeUnderLocks {
     }
     Line* const second_line = line_at(t, second);
     u32 other[kLineWords];
-    read_shared<S, true>(second_line, other);
+    read_shared<S>(second_line, other);
     ++tally.probes;
     if (const u32 hits = S::matches(other, home.remainder, true)) return combine_in(second_line, hits, b, e);
     if (vacant) return put(first_line, vacant, false, e);
@@ -235,11 +232,11 @@ struct UpdateLocked {
     typename Steps::Element e = {};
     if (live) e = Steps::element(t, b, element_of(b, i));
     Tally tally;
-    const bool looks = Steps::S::kFieldIsOneStore && b.op == kKeep;
-    const bool pending = live && !(looks && Steps::is_seen(t, e, tally));
+    const bool waits = Adopted<D>{b}.count() > 0, looks = Steps::S::kFieldIsOneStore && b.op == kKeep && !waits;
+    const bool seen = live && looks && Steps::is_seen(t, e, tally), pending = live && !seen && !waits;
     auto result = Steps::in_turns(t, b, {locks_of(t)}, e, pending, tally);
-    if (!pending || (looks && result == Steps::kLeft && Steps::is_seen(t, e, tally))) result = Steps::kFound;
-    const bool left = live && result == Steps::kLeft;
+    if (seen || (pending && looks && result == Steps::kLeft && Steps::is_seen(t, e, tally))) result = Steps::kFound;
+    const bool left = live && (waits || result == Steps::kLeft);
     if (live && !left) Steps::enter(b, e, result, tally);
     const u64 place = reserve(&report_of(b)->leftover, left);
     if (left) pointer<u32>(b.left_out)[place] = e.number;

@@ -1,0 +1,169 @@
+"""Updates of a quotient table whose elements have a lane each, and their answers (``kernels/quotient/gpu/few.cuh``).
+
+A pair that finds no slot in an update that was left becomes the table's own: the update adopts it. So an update is
+left only with room for all of its pairs. There is always room for a few small updates. That for larger ones is given
+back when none is under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...runtime.abi import ADOPTED_WORDS, OneLaunchBatch
+from ...runtime.engine import Buffer, Engine, KernelSpec
+from ..batch import Batch
+from ..listed import Listed
+from ..result_slot import ResultSlot
+from ..scratch import Outcome, starts_of
+from ..update.left import Left
+from ..update.pairs import Pairs
+
+__all__ = ["MOST_AWAITED", "MOST_LEFT", "OneLaunchUpdates"]
+
+MOST_AWAITED = 4096
+"""Elements for whose pairs there is always room."""
+
+MOST_LEFT = 48
+"""Updates that may be under way. The host mostly takes longer to launch one than the device to do it."""
+
+_PLACES = 64
+"""Answers that are kept: those of updates under way, and of a few that were interrupted."""
+
+_KEPT_PAIRS = 1 << 22
+"""Room for more updates of the size of the first is made, up to so many pairs; and for one more of them in any case."""
+
+_ERASED = 1 << 31
+"""``kErasedPair``."""
+
+
+class _Room(NamedTuple):
+    """Memory for the pairs that updates may adopt.
+
+    Attributes
+    ----------
+    pairs
+        Most of them.
+    keys, values, next
+        Addresses of their arrays.
+    left_out
+        Address of a uint32 for each element of an update.
+    """
+
+    memory: Buffer
+    pairs: int
+    keys: int
+    values: int
+    next: int
+    left_out: int
+
+
+class OneLaunchUpdates:
+    """The memory and the batch of such updates. Its caller holds the lock of the table.
+
+    Parameters
+    ----------
+    report
+        Address of the Report that kernels count into.
+
+    Attributes
+    ----------
+    batch
+        Of the next launch.
+
+    Raises
+    ------
+    MemoryError
+    """
+
+    def __init__(self, engine: Engine, spec: KernelSpec, report: int, stream: Any) -> None:
+        self._engine, self._spec = engine, spec
+        self._small = self._room = self._room_for(MOST_AWAITED, stream, 8 * ADOPTED_WORDS)
+        memory = self._small.memory
+        self._slot = ResultSlot(engine, _PLACES)
+        self.batch = OneLaunchBatch(report=report, adopted=memory.ptr)
+        self.forget(stream)
+
+    def has_room_for(self, n: int, left: Sequence[Left], stream: Any) -> bool:
+        """Whether an update of ``n`` elements can adopt all of its pairs behind those that were left.
+
+        Behind none, room is made, if there is memory.
+        """
+        if left:
+            return len(left) < MOST_LEFT and sum(batch.n for batch in left) + n <= self._room.pairs
+        if n > self._room.pairs:
+            self._make_room(n, stream)
+        return n <= self._room.pairs
+
+    def _make_room(self, n: int, stream: Any) -> None:
+        self._room = self._small
+        for pairs in (max(2 * n, min(8 * n, _KEPT_PAIRS)), n):
+            with suppress(MemoryError):
+                self._room = self._room_for(pairs, stream)
+                return
+
+    def _room_for(self, pairs: int, stream: Any, before: int = 0) -> _Room:
+        """Room for so many pairs, behind so many bytes."""
+        spec = self._spec
+        sizes = before, pairs * spec.word_bytes, pairs * spec.value_word_bytes, 4 * pairs, 4 * pairs
+        _, *starts, end = starts_of(sizes)
+        memory = self._engine.allocate(end, stream)
+        return _Room(memory, pairs, *(memory.ptr + start for start in starts))
+
+    def give_back(self) -> None:
+        """Give back the room for large updates: none is under way, and no pair is adopted."""
+        self._room = self._small
+
+    def next_batch(
+        self, given: Batch, listed: Listed | None, *, count_probes: bool, adopts: bool, left_out: int = 0
+    ) -> OneLaunchBatch:
+        """The batch of an update.
+
+        Parameters
+        ----------
+        listed
+            Elements to take part; all of them if None.
+        adopts
+            Pairs that find no slot become the table's. Every element has a flag, and no values are combined. There is
+            room for the pairs (`has_room_for`).
+        left_out
+            Address of a uint32 for each element; 0 of an update that is left, or of few elements.
+        """
+        batch, room = self.batch, self._room
+        batch.n, batch.indices = (given.n, 0) if listed is None else (listed.n, listed.numbers.ptr)
+        batch.keys, batch.values, batch.out_flags = given.keys, given.values, given.flags
+        batch.op, batch.kind, batch.count_probes = given.op, given.kind, count_probes
+        batch.adopted_keys, batch.adopted_values, batch.adopted_next = room.keys * adopts, room.values, room.next
+        batch.left_out, batch.finishes = left_out or room.left_out, 0
+        return batch
+
+    def address(self) -> int:
+        """Have the last kernel of `batch` answer: the ticket of the update."""
+        return self._slot.address(self.batch)
+
+    def answer(self, ticket: int) -> Outcome | None:
+        """As `LeavingArray.answer`. Adopted pairs count as displaced ones."""
+        words = self._slot.answer(ticket)
+        return None if words is None else _outcome(*words)
+
+    def outcome(self, stream: Any) -> Outcome:
+        """As `LeavingArray.outcome`."""
+        return _outcome(*self._slot.outcome(stream))
+
+    def adopted(self, stream: Any) -> Pairs:
+        """Copies of the pairs that the table has adopted, until they are forgotten. Waits."""
+        engine, room = self._engine, self._room
+        n = int(engine.to_host(self.batch.adopted, np.uint64, 1, stream)[0])
+        pairs = Pairs.at(engine, self._spec, room.keys, room.values, n, stream)
+        return pairs.where(engine.to_host(room.next, np.uint32, n, stream) < _ERASED)
+
+    def forget(self, stream: Any) -> None:
+        """Forget the adopted pairs."""
+        self._engine.fill(self.batch.adopted, 0, 8 * ADOPTED_WORDS, stream)
+
+
+def _outcome(adopted: int, unplaced: int, changed: int, probes: int) -> Outcome:
+    return Outcome(changed, adopted, unplaced, probes)
