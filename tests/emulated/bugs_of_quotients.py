@@ -21,9 +21,9 @@ from emulated.scenarios import (
     erased_in_passes,
     guests_that_come_again,
     left_by_the_locks,
-    looks_beside_puts,
     many_behind_adopted_pairs,
     moves,
+    puts_without_locks,
 )
 
 __all__ = ["BUGS"]
@@ -86,16 +86,53 @@ BUGS = [
     ),
     bug(
         "a guest is marked behind its slot",
-        "reinterpret_cast<u16*>(w)[bit / 16] = static_cast<u16>(x);",
-        "{ reinterpret_cast<u16*>(w)[bit / 16] = static_cast<u16>(x & ~kGuest);"
-        " fetch_or(w + word, (x & kGuest) << shift); }",
-        looks_beside_puts,
+        "return compare_exchange_word(w + word, old, old | field_of(remainder, guest) << bit % 32) == old;",
+        "const bool done = compare_exchange_word(w + word, old, old | field_of(remainder, false) << bit % 32) == old;"
+        " if (done && guest) fetch_or(w + word, kGuest << bit % 32); return done;",
+        puts_without_locks,
     ),
     bug(
-        "a bit in the filter counts as a key",
-        "if (!S::matches(words, remainder, true)) return false;",
+        "a slot is filled in two steps",
+        "return compare_exchange_word(w + word, old, old | field_of(remainder, guest) << bit % 32) == old;",
+        "if (load_relaxed(w + word) != old) return false;"
+        " store_relaxed(w + word, old | field_of(remainder, guest) << bit % 32); return true;",
+        puts_without_locks,
+    ),
+    bug(
+        "a lane whose swap has failed goes on",
+        "if (!S::try_put(line->words, seen, slot, s.home.remainder, guest)) return false;",
+        "S::try_put(line->words, seen, slot, s.home.remainder, guest);",
+        puts_without_locks,
+    ),
+    bug(
+        "a lane fills any vacant slot",
+        "const u32 slot = first_bit(free);\n    if (!S::try_put(",
+        "const u32 slot = s.element % 2 ? first_bit(free) : 31 - __builtin_clz(free);\n    if (!S::try_put(",
+        puts_without_locks,
+    ),
+    bug(
+        "a guest is not sought without locks",
+        "if (free && !(words[0] & D::filter_bit(s.home.remainder))) return put(",
+        "if (free) return put(",
+        puts_without_locks,
+    ),
+    bug(
+        "a guest that was put without locks is not in the filter",
+        "fetch_or(line->words, D::filter_bit(s.home.remainder));\n    return true;",
+        "return true;",
+        puts_without_locks,
+    ),
+    bug(
+        "a key without a slot is not left to the locks",
+        "if (!room) return true;",
+        "if (!room) return s.result = kFound, true;",
+        puts_without_locks,
+    ),
+    bug(
+        "a replaced value is forgotten without locks",
+        "if (b.op == kReplace) store_relaxed(S::value(line->words, first_bit(hits)), s.operand);",
         "",
-        looks_beside_puts,
+        puts_without_locks,
     ),
     bug(
         "two lanes erase one key",
@@ -135,8 +172,8 @@ BUGS = [
     ),
     bug(
         "keys are added under locks beside adopted pairs",
-        "const bool waits = Adopted<D>{b}.count() > 0,",
-        "const bool waits = false,",
+        "waits = Adopted<D>{b}.count() > 0;",
+        "waits = false;",
         adopted_pairs_that_come_again,
     ),
     bug(
@@ -172,13 +209,13 @@ BUGS = [
     ),
     bug(
         "elements that were left are left again",
-        "if (b.finishes) report_of(b)->leftover = 0;",
+        "if (b.finishes) report_of(b)->winners = report_of(b)->leftover = 0;",
         "",
         left_by_the_locks,
     ),
     bug(
         "elements that are left are not looked for again",
-        "return pass == 0 && !b.finishes ? element_of(b, place) : pointer<const u32>(b.left_out)[place];",
+        "return pass == 0 ? element_of(b, place) : pointer<const u32>(b.left_out)[place];",
         "return element_of(b, place);",
         crowds_of_few,
     ),

@@ -25,7 +25,7 @@ from support.passes import in_one_launch, in_passes
 from support.quotients import array_of, held_locks, keys_with
 from support.types import Array, special_keys
 from warphash import Operation
-from warphash.designs.layout import LINE_BYTES
+from warphash.designs.layout import LINE_BYTES, Quotients
 from warphash.errors import TableFull, WarphashError
 from warphash.runtime.cuda.nvrtc import CompileError
 from warphash.runtime.emulated import engine as emulated
@@ -333,16 +333,17 @@ def left_by_the_locks(case: Case, rng: np.random.Generator) -> None:
         model.agrees(table, keys)
 
 
-def looks_beside_puts(case: Case, rng: np.random.Generator) -> None:
+def puts_without_locks(case: Case, rng: np.random.Generator) -> None:
     """Guests of full buckets, and keys of other homes that differ from them by the mark of a guest alone.
 
-    The quotient table has buckets enough for slots that one store fills. Who looks there without a lock may take a
-    guest for that other key, if the mark comes later.
+    The quotient table has buckets enough for slots that one store fills. A lane that sees a guest before its mark takes
+    it for that other key.
     """
     with in_one_launch():
-        table, model = case.table(capacity=10 * ((1 << 18) + 300), load_factor=1.0), Model()
+        slots, fewest = Quotients().forms(4, case.value_dtype.itemsize)[0]
+        table, model = case.table(capacity=slots * (fewest + 300), load_factor=1.0), Model()
         array = array_of(table)
-        assert array.spec.slots_per_bucket == 10
+        assert array.spec.slots_per_bucket == slots
         buckets, size = array.buckets, array.table.range_buckets
 
         def hash_in(home: int, remainder: int) -> int | None:
@@ -350,27 +351,37 @@ def looks_beside_puts(case: Case, rng: np.random.Generator) -> None:
             found = -(-((home << 32) + (remainder << 18)) // buckets)
             return found if found * buckets >> 18 == (home << 14) + remainder else None
 
-        full, guests, twins = list[int](), list[int](), list[int]()
-        for home in range(0, 60, 10):
+        def second_of(home: int, remainder: int) -> int:
+            """The second bucket of a key in the first range."""
+            return int(home + 1 + (mixed(remainder, 32) * (size - 1) >> 32)) % size
+
+        full, guests, twins, stuck = list[int](), list[int](), list[int](), list[int]()
+        for number in range(6):
+            home = 10 * number
             remainders = (int(r) for r in rng.permutation(1 << 14))
             pairs = ((r, h) for r in remainders if (h := hash_in(home, r)) is not None)
-            full += [h for _, (_, h) in zip(range(10), pairs, strict=False)]
-            while len(guests) <= home:
+            full += [h for _, (_, h) in zip(range(slots - number % 2), pairs, strict=False)]
+            while len(guests) < 10 * (number + 1):
                 remainder, guest = next(pairs)
-                second = (home + 1 + (mixed(remainder, 32) * (size - 1) >> 32)) % size
+                second = second_of(home, remainder)
                 twin = hash_in(second, remainder)
                 if second % 10 and twin is not None:
                     guests.append(guest)
                     twins.append(twin)
-        there, new = (keys_with(table, np.array(hashes, np.uint32)) for hashes in (full, guests + twins))
+            stuck.append(next(h for r, h in pairs if second_of(home, r) in range(0, 60, 10)))
+        there, new = (keys_with(table, np.array(hashes, np.uint32)) for hashes in (full, guests + twins + stuck))
+        everything = np.concatenate([there, new])
         model.inserted(there, numbers(case, len(there)), table.insert(there, numbers(case, len(there))))
-        for _ in range(2):
-            batch = rng.permutation(np.concatenate([there, new, new]))
-            values = numbers(case, len(batch))
-            model.inserted(batch, values, table.insert(batch, values))
+        batch = rng.permutation(np.concatenate([there, new, new[::-1], new]))
+        values = numbers(case, len(batch))
+        model.assigned(batch, values, table.assign(batch, values), table)
+        model.erased(there[::2], table.erase(there[::2]))
+        batch = rng.permutation(np.concatenate([everything, everything]))
+        values = numbers(case, len(batch))
+        model.inserted(batch, values, table.insert(batch, values))
         assert not len(held_locks(table)), "a lock is held"
-        assert len(table) == len(model) == len(there) + len(new)  # to look at all buckets takes long
-        model.finds(table, rng.permutation(np.concatenate([there, new])))
+        assert len(table) == len(model) == len(everything)  # to look at all buckets takes long
+        model.finds(table, rng.permutation(everything))
 
 
 def guests_that_come_again(case: Case, rng: np.random.Generator) -> None:

@@ -27,10 +27,10 @@ from emulated.scenarios import (
     erased_slots_used_again,
     evictions_from_lines_of_one_key,
     left_by_the_locks,
-    looks_beside_puts,
     many_behind_adopted_pairs,
     moves,
     pairs_that_repeat,
+    puts_without_locks,
     subtables_that_grow_and_shrink,
     sums_of_rows,
     values_under_shared_locks,
@@ -245,5 +245,6 @@ def test_no_schedule_loses_a_key_in_one_launch(races: Races, scenario: Scenario,
 
 
 @schedules(SCHEDULES)
-def test_no_schedule_takes_a_guest_for_another_key(seeds: range) -> None:
-    assert_no_failure(looks_beside_puts, Races("quotient_cuckoo", "u4", {}), seeds)
+@pytest.mark.parametrize("value", ["u4", "u8"])
+def test_no_schedule_takes_a_guest_for_another_key(value: str, seeds: range) -> None:
+    assert_no_failure(puts_without_locks, Races("quotient_cuckoo", "u4", {}, value=value), seeds)

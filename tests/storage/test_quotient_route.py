@@ -6,6 +6,7 @@ from itertools import islice
 
 import pytest
 
+from warphash.runtime.abi import Op
 from warphash.storage.quotient.route import (
     ERASES_FOR_A_RANGE,
     FEWEST_ELEMENTS,
@@ -73,7 +74,17 @@ ERASES = [
 
 @pytest.mark.parametrize(("facts", "n", "is_blank", "way"), UPDATES)
 def test_the_way_of_an_update(facts: Facts, n: int, is_blank: bool, way: Way) -> None:
-    assert way_of_update(facts, n, is_blank=is_blank) is way
+    assert way_of_update(facts, n, Op.ADD, is_blank=is_blank) is way
+
+
+@pytest.mark.parametrize("op", [Op.KEEP, Op.REPLACE])
+def test_an_update_without_locks_goes_in_lanes_before_it_goes_in_passes(op: Op) -> None:
+    alone = GPU._replace(puts_alone=True)
+    for n, way in ((FEWEST_ELEMENTS, ONE), (100_000, ONE), (100_001, RANGES)):
+        assert way_of_update(alone, n, op, is_blank=False) is way
+    assert way_of_update(alone, FEWEST_ELEMENTS, op, is_blank=True) is RANGES
+    assert way_of_update(alone, FEWEST_ELEMENTS, Op.ADD, is_blank=False) is RANGES
+    assert way_of_update(alone._replace(in_reach=False), FEWEST_ELEMENTS, op, is_blank=False) is RANGES
 
 
 @pytest.mark.parametrize(("facts", "n", "is_blank", "in_order", "way"), ERASES)

@@ -517,13 +517,13 @@ ADOPTED_LISTS = 512
 
 
 class OneLaunchBatch(QuotientBatch):
-    """A batch for a quotient table whose elements have a lane each (quotient/gpu/locked.cuh, quotient/gpu/few.cuh,
-    quotient/gpu/erase.cuh).
+    """A batch for a quotient table whose elements have a lane each (quotient/gpu/put.cuh, quotient/gpu/locked.cuh,
+    quotient/gpu/few.cuh, quotient/gpu/erase.cuh).
 
-    Its report is all 0 before, and is so again when update_few has taken what was left.
+    Its report is all 0 before, and is so again behind update_few.
     """
 
-    _fields_ = _words("left_out adopted adopted_keys adopted_values adopted_next finishes answer ticket")
+    _fields_ = _words("locked left_out adopted adopted_keys adopted_values adopted_next finishes answer ticket")
 
 
 # ---- rows/abi.cuh

@@ -127,8 +127,8 @@ struct LineLayout {
   static constexpr u32 kWordBits = 8 * sizeof(Word);
   static constexpr u32 kAllSlots = (1u << kSlots) - 1;
   static constexpr u32 kValueWords = kValueBytes / 4;  // of a slot
-  // A slot is filled, and vacated, by one store to the words before the values. So a reader without a lock sees the key
-  // of a slot, or none, and never parts of two keys.
+  // A slot is filled, and vacated, by one store to one word before the values. So a reader without a lock sees the key of
+  // a slot, or none, and never parts of two keys.
   static constexpr bool kFieldIsOneStore = false;
   WARPHASH_FN static Value* value(u32* w, u32 slot) {
     return reinterpret_cast<Value*>(w + kLineWords - kSlots * kValueWords) + slot;
@@ -212,6 +212,17 @@ struct MarkedSlots : LineLayout<Word_, kValueBytes, kSlots_> {
       fetch_or(w + word, x << shift);
       if (shift + kFieldBits > 32) fetch_or(w + word + 1, x >> (32 - shift));
     }
+  }
+  // For a slot that was vacant in the line as it was `seen`, while other threads fill slots: false if one of them has
+  // changed the word of the slot.
+  WARPHASH_FN static bool try_put(u32* w, const u32 (&seen)[kLineWords], u32 slot, Word remainder, bool guest) {
+    static_assert(kFieldIsOneStore, "a swap fills no slot of two words");
+    const u32 bit = kFilterBits + slot * kFieldBits, word = bit / 32;
+    u32 old = 0;
+#pragma unroll
+    for (u32 k = 0; k < kReadWords; ++k)
+      if (k == word) old = seen[k];
+    return compare_exchange_word(w + word, old, old | field_of(remainder, guest) << bit % 32) == old;
   }
   // False if the slot is vacant already. Other threads may vacate slots of the line.
   WARPHASH_FN static bool vacate(u32* w, u32 slot) {

@@ -300,9 +300,9 @@ class BucketArray:
         batch.random = self._random.getrandbits(32)
         self._launch_block("update_block", batch, stream)
 
-    def may_leave(self, n: int) -> bool:
+    def may_leave(self, given: Batch) -> bool:
         """As `LeavingArray.may_leave`. Only a design that moves keys keeps pairs without a slot."""
-        return self.design.moves_keys and self.is_one_launch(n)
+        return self.design.moves_keys and self.is_one_launch(given.n)
 
     def leave(self, given: Batch, left: Sequence[Left]) -> int:
         """As `LeavingArray.leave`: one batch at a time."""

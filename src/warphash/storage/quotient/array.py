@@ -29,6 +29,7 @@ from typing import Any, NamedTuple, Self
 from ...designs.layout import LINE_BYTES, Quotients
 from ...runtime.abi import (
     CROWDS,
+    LEFTOVER,
     LISTS_BYTES,
     RANGE_LISTS_BYTES,
     REPORT_WORDS,
@@ -175,7 +176,13 @@ class QuotientArray:
         self._counters = counters = self._memory.ptr
         self._report, self._lines = counters + report, _Lines(counters + lines, LINE_BYTES * self.buckets)
         self._facts = route.Facts(
-            bool(engine.window_bytes), self.buckets, self.ranges, self.spec.word_bytes, self.spec.slot_bytes
+            bool(engine.window_bytes),
+            self.buckets,
+            self.ranges,
+            self.spec.word_bytes,
+            self.spec.slot_bytes,
+            layout.puts_alone(self.spec.key_bytes, self.spec.value_bytes, each),
+            LINE_BYTES * self.buckets <= engine.reach_bytes,
         )
         constants = draw_constants(random.Random(seed), family, spec.word_bytes)
         self.table = QuotientTable(
@@ -282,7 +289,7 @@ class QuotientArray:
     def update(self, given: Batch, *, count_probes: bool = False, listed: Listed | None = None) -> Outcome:
         """As `SlotArray.update`. An array without pairs is built; if the keys are unique, without comparing keys."""
         walked = listed.n if listed else given.n
-        way = route.way_of_update(self._facts, walked, is_blank=self._is_blank)
+        way = self._way_of(given, walked)
         if way is not Way.RANGES:
             self.begin(given, listed=listed, count_probes=count_probes)
             return self.outcome(given.stream)
@@ -293,11 +300,15 @@ class QuotientArray:
 
     def is_one_launch(self, n: int) -> bool:
         """Whether an update of ``n`` elements is one launch that leaves none: nothing can stop it half way."""
-        return self._facts.on_gpu and route.way_of_update(self._facts, n, is_blank=self._is_blank) is Way.FEW
+        return route.way_of_update(self._facts, n, Op.KEEP, is_blank=self._is_blank) is Way.FEW
 
-    def may_leave(self, n: int) -> bool:
+    def may_leave(self, given: Batch) -> bool:
         """As `LeavingArray.may_leave`."""
-        return route.way_of_update(self._facts, n, is_blank=self._is_blank) is not Way.RANGES
+        return self._way_of(given, given.n) is not Way.RANGES
+
+    def _way_of(self, given: Batch, n: int) -> Way:
+        """The way of ``n`` elements of a batch."""
+        return route.way_of_update(self._facts, n, given.op, is_blank=self._is_blank)
 
     def begin(
         self, given: Batch, *, listed: Listed | None = None, count_probes: bool = False, adopts: bool = False
@@ -310,21 +321,32 @@ class QuotientArray:
             Before a kernel is launched.
         """
         updates, stream, n = self._one_launch_updates(given.stream), given.stream, listed.n if listed else given.n
-        is_few = route.way_of_update(self._facts, n, is_blank=self._is_blank) is Way.FEW
-        lists = None if is_few or adopts else self.engine.allocate(4 * n, stream)
+        is_few = self._way_of(given, n) is Way.FEW
+        lists = None if is_few or adopts else self.engine.allocate(8 * n, stream)
         if not self.cleared:
             self.clear(stream)
         at_lists = 0 if lists is None else lists.ptr
-        batch = updates.next_batch(given, listed, count_probes=count_probes, adopts=adopts, left_out=at_lists)
+        batch = updates.next_batch(given, listed, count_probes=count_probes, adopts=adopts, lists=at_lists)
         self._is_blank = self._is_new = False
         if not is_few:
             self._reset_report(stream)
-            self.program.run("update_locked", self.table, batch, n, stream)
+            self._launch_lanes(batch, n, stream)
             batch.finishes = 1
         ticket = updates.address()
         self.program.run_blocks("update_few", self.table, batch, 1, stream)
         self._is_counted |= not is_few  # which sets the report to 0
         return ticket
+
+    def _launch_lanes(self, batch: OneLaunchBatch, n: int, stream: Any) -> None:
+        """Launch lanes for ``n`` elements. The batch then has the list of those that are left."""
+        lanes, report = n, batch.report
+        if route.puts_alone(self._facts, Op(batch.op)):
+            self.program.run("put_alone", self.table, batch, n, stream)
+            batch.indices, batch.count = batch.locked, report + WINNERS
+            lanes = route.locked_lanes(n)
+        if lanes:
+            self.program.run("update_locked", self.table, batch, lanes, stream)
+            batch.indices, batch.count = batch.left_out, report + LEFTOVER
 
     def _one_launch_updates(self, stream: Any) -> OneLaunchUpdates:
         if self._updates is None:

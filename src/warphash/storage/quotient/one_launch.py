@@ -49,8 +49,8 @@ class _Room(NamedTuple):
         Most of them.
     keys, values, next
         Addresses of their arrays.
-    left_out
-        Address of a uint32 for each element of an update.
+    lists
+        Address of two uint32 for each element of an update.
     """
 
     memory: Buffer
@@ -58,7 +58,7 @@ class _Room(NamedTuple):
     keys: int
     values: int
     next: int
-    left_out: int
+    lists: int
 
 
 class OneLaunchUpdates:
@@ -108,7 +108,7 @@ class OneLaunchUpdates:
     def _room_for(self, pairs: int, stream: Any, before: int = 0) -> _Room:
         """Room for so many pairs, behind so many bytes."""
         spec = self._spec
-        sizes = before, pairs * spec.word_bytes, pairs * spec.value_word_bytes, 4 * pairs, 4 * pairs
+        sizes = before, pairs * spec.word_bytes, pairs * spec.value_word_bytes, 4 * pairs, 8 * pairs
         _, *starts, end = starts_of(sizes)
         memory = self._engine.allocate(end, stream)
         return _Room(memory, pairs, *(memory.ptr + start for start in starts))
@@ -118,7 +118,7 @@ class OneLaunchUpdates:
         self._room = self._small
 
     def next_batch(
-        self, given: Batch, listed: Listed | None, *, count_probes: bool, adopts: bool, left_out: int = 0
+        self, given: Batch, listed: Listed | None, *, count_probes: bool, adopts: bool, lists: int = 0
     ) -> OneLaunchBatch:
         """The batch of an update.
 
@@ -129,15 +129,17 @@ class OneLaunchUpdates:
         adopts
             Pairs that find no slot become the table's. Every element has a flag, and no values are combined. There is
             room for the pairs (`has_room_for`).
-        left_out
-            Address of a uint32 for each element; 0 of an update that is left, or of few elements.
+        lists
+            Address of two uint32 for each element; 0 of an update that is left, or of few elements.
         """
         batch, room = self.batch, self._room
         batch.n, batch.indices = (given.n, 0) if listed is None else (listed.n, listed.numbers.ptr)
+        batch.count, batch.finishes = 0, 0
         batch.keys, batch.values, batch.out_flags = given.keys, given.values, given.flags
         batch.op, batch.kind, batch.count_probes = given.op, given.kind, count_probes
         batch.adopted_keys, batch.adopted_values, batch.adopted_next = room.keys * adopts, room.values, room.next
-        batch.left_out, batch.finishes = left_out or room.left_out, 0
+        batch.left_out = lists or room.lists
+        batch.locked = batch.left_out + 4 * batch.n
         return batch
 
     def address(self) -> int:

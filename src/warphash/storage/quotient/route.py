@@ -2,8 +2,8 @@
 
 1. An update of few elements is one launch of one block, under locks of buckets (``kernels/quotient/gpu/few.cuh``).
 2. A batch of few elements for a table with pairs begins with one launch, of a lane for each element
-   (``kernels/quotient/gpu/locked.cuh``, ``erase.cuh``). The elements that an update leaves take the first way, those of
-   an erase the third.
+   (``kernels/quotient/gpu/put.cuh``, ``locked.cuh``, ``erase.cuh``). The elements that an update leaves take the first
+   way, those of an erase the third.
 3. All other elements are brought to the ranges of their keys, a launch of many of them at a time: in passes
    (``kernels/quotient/gpu/partition.cuh``), or one by one. Then the elements of each range are applied.
 
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
+from ...runtime.abi import Op
 from ..update.transaction import LISTED_BYTES
 
 __all__ = [
@@ -31,8 +32,10 @@ __all__ = [
     "PassPlan",
     "Way",
     "applies",
+    "locked_lanes",
     "may_build",
     "pass_plan_for",
+    "puts_alone",
     "shares_to_take_over",
     "way_of_erase",
     "way_of_update",
@@ -52,6 +55,10 @@ more of them, most are not done under locks."""
 ERASES_FOR_A_RANGE = 1
 """Elements for each range of a table up to which an erase may be one launch. With more of them, the ranges make their
 filters anew more often than that launch has them do it, so absent keys read fewer lines."""
+
+FEW_LEFT = 1 << 13
+"""Elements of an update without locks up to which those that it leaves go to one block at once. Of a table that is as
+full as one is that leaves batches, it leaves a sixteenth at most, if keys are spread evenly."""
 
 IN_PLACE_SHARE = 128
 """Elements for each range of a batch up to which ranges may be left in place."""
@@ -101,6 +108,10 @@ class Facts(NamedTuple):
         Of the table.
     key_bytes, pair_bytes
         Words of a key, and of a slot.
+    puts_alone
+        Whether a swap of one word fills a slot (``kernels/quotient/gpu/put.cuh``).
+    in_reach
+        Whether the addresses of the lines stay known while lanes go anywhere in them (`Engine.reach_bytes`).
     """
 
     on_gpu: bool
@@ -108,6 +119,8 @@ class Facts(NamedTuple):
     ranges: int
     key_bytes: int
     pair_bytes: int
+    puts_alone: bool = False
+    in_reach: bool = True
 
 
 class Way(Enum):
@@ -157,11 +170,13 @@ class PassPlan(NamedTuple):
         return self.n // self.tile + self.parts if self.shift else 0
 
 
-def way_of_update(facts: Facts, n: int, *, is_blank: bool) -> Way:
+def way_of_update(facts: Facts, n: int, op: Op, *, is_blank: bool) -> Way:
     """The way of an update of ``n`` elements of a batch. A blank table has no trace of a key."""
     if facts.on_gpu and 0 < n <= min(SPARE_ELEMENTS, MOST_FOR_A_BUCKET * facts.buckets):
         return Way.FEW
-    return Way.ONE_LAUNCH if _begins_with_one_launch(facts, n, is_blank=is_blank) else Way.RANGES
+    goes_alone = puts_alone(facts, op) and facts.in_reach
+    one = _begins_with_one_launch(facts, n, is_blank=is_blank, goes_alone=goes_alone)
+    return Way.ONE_LAUNCH if one else Way.RANGES
 
 
 def way_of_erase(facts: Facts, n: int, *, is_blank: bool, in_order: bool) -> Way:
@@ -170,9 +185,19 @@ def way_of_erase(facts: Facts, n: int, *, is_blank: bool, in_order: bool) -> Way
     return Way.ONE_LAUNCH if alone and _begins_with_one_launch(facts, n, is_blank=is_blank) else Way.RANGES
 
 
-def _begins_with_one_launch(facts: Facts, n: int, *, is_blank: bool) -> bool:
+def locked_lanes(n: int) -> int:
+    """Lanes with locks for the elements that ``n`` lanes without locks leave: the host does not know their number."""
+    return 0 if n <= FEW_LEFT else n // 4
+
+
+def puts_alone(facts: Facts, op: Op) -> bool:
+    """Whether an update that has a lane for each element begins without locks."""
+    return facts.puts_alone and op in (Op.KEEP, Op.REPLACE)
+
+
+def _begins_with_one_launch(facts: Facts, n: int, *, is_blank: bool, goes_alone: bool = False) -> bool:
     few = facts.on_gpu and not is_blank and n <= FEW_FOR_A_BUCKET * facts.buckets
-    return few and pass_plan_for(facts, n) is None
+    return few and (goes_alone or pass_plan_for(facts, n) is None)
 
 
 def pass_plan_for(facts: Facts, n: int, *, valued: bool = True) -> PassPlan | None:

@@ -381,7 +381,7 @@ class ArraySlots(Generic[A]):
         """Launch a batch, behind those that were left, and do not wait for it: whether that is done."""
         state, step = self.state, self.recovery.step
         array = cast(LeavingArray, state.array)
-        if batch.op in COMBINING or not array.may_leave(batch.n):
+        if batch.op in COMBINING or not array.may_leave(batch):
             return False
         if not batch.flags:
             batch, _own_flags = with_flags(self.engine, batch)

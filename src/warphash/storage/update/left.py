@@ -34,8 +34,8 @@ class Left(NamedTuple):
 class LeavingArray(Protocol):
     """An array that has updates of which nobody need wait for the end."""
 
-    def may_leave(self, n: int) -> bool:
-        """Whether updates of ``n`` elements can be left."""
+    def may_leave(self, given: Batch) -> bool:
+        """Whether a batch can be left. It combines no values."""
 
     def leave(self, given: Batch, left: Sequence[Left]) -> int:
         """Launch a batch, and do not wait: its ticket; 0 if there is no room behind those that are left.

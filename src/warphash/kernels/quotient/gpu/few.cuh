@@ -1,5 +1,5 @@
-// An update of few elements: one launch of one block, which leaves none. Also the second launch of an update whose first
-// one has left some elements (quotient/gpu/locked.cuh). The host need not wait for either.
+// An update of few elements: one launch of one block, which leaves none. Also the last launch of an update whose others
+// have left some elements (quotient/gpu/put.cuh, quotient/gpu/locked.cuh). The host need not wait for either.
 //
 // Protocol, for the elements of the batch or for those that were left, as many at a time as there are threads.
 //   1. Each thread looks for its key. A key that is there gets its value combined. Only values change in the lines
@@ -17,11 +17,12 @@
 // A barrier of the block ends each step. Behind the last element, the first thread writes the answer.
 //
 // The answer lies in host memory, at `answer`: words 1 to 4 count adopted pairs, unplaced elements, keys added and
-// lines read. Adopted pairs are all that the table has; the other words count what this batch did, in both of its
+// lines read. Adopted pairs are all that the table has; the other words count what this batch did, in all of its
 // launches. Then, released to the host, word 0 becomes `ticket`, which the host looks for. Several updates may be under
 // way, one behind another in a stream, each with an answer of its own.
 //
-// The first launch of two counts into a Report. The second adds these counts to its own, and sets the report to 0.
+// The launches before the last one count into a Report. The last one adds these counts to its own, and sets the report
+// to 0.
 //
 // Why one block, with a thread for each element. Its threads share memory that is nearer than that of the device, so a
 // lock, a count and a barrier cost little. Few elements wait for single loads: more processors would not end them
@@ -73,13 +74,13 @@ struct UpdateFew {
   };
 
   WARPHASH_FN static void run(const QuotientTable& t, const OneLaunchBatch& b) {
-    WARPHASH_ASSERT((b.finishes || b.n <= kMostFew) && threads_in_grid() == threads_in_block());
+    WARPHASH_ASSERT((b.count || b.n <= kMostFew) && threads_in_grid() == threads_in_block());
     Memory& m = *static_cast<Memory*>(block_memory<sizeof(Memory)>());
     if (thread_in_block() == 0) {
       m.adopted = Adopted<D>{b}.count();
       m.unplaced = m.changed = m.probes = m.failures = 0;
     }
-    const u32 n = static_cast<u32>(b.finishes ? report_of(b)->leftover : b.n);
+    const u32 n = static_cast<u32>(b.count ? *pointer<const u64>(b.count) : b.n);
     Tally tally;
 #pragma unroll 1
     for (u32 first = 0; first < n; first += kMostFew) {
@@ -146,10 +147,10 @@ struct UpdateFew {
   }
 
   WARPHASH_FN static u32 number_of(const OneLaunchBatch& b, u32 pass, u32 place) {
-    return pass == 0 && !b.finishes ? element_of(b, place) : pointer<const u32>(b.left_out)[place];
+    return pass == 0 ? element_of(b, place) : pointer<const u32>(b.left_out)[place];
   }
 
-  // The elements that it leaves are listed from place `first` on, in place of those that it was given.
+  // The elements that it leaves are listed from place `first` on: the list may be the one that the batch is given.
   WARPHASH_FN static void add(const QuotientTable& t, const OneLaunchBatch& b, Memory& m, u32 pass, u32 first,
                               Tally& tally) {
     const BlockLocks locks = {m.lists.locks};
@@ -221,7 +222,7 @@ struct UpdateFew {
     return k < known;
   }
 
-  // Adds what update_locked has counted to the counts of the block.
+  // Adds what the launches before have counted to the counts of the block.
   WARPHASH_FN static void take_counts(const OneLaunchBatch& b, Memory& m) {
     for (u32 k = thread_in_block(); k < kReportLines; k += threads_in_block()) {
       CountLine& line = report_of(b)->counts[k];
@@ -233,7 +234,7 @@ struct UpdateFew {
 
   WARPHASH_FN static void answer(const OneLaunchBatch& b, const Memory& m) {
     if (thread_in_block() > 0) return;
-    if (b.finishes) report_of(b)->leftover = 0;
+    if (b.finishes) report_of(b)->winners = report_of(b)->leftover = 0;
     u64* const words = pointer<u64>(b.answer);
     words[1] = m.adopted;
     words[2] = m.unplaced;

@@ -1,17 +1,13 @@
 // An update of a few elements for each range: a lane has an element, and a lock of the buckets that it changes. Elements
-// that find no place in this way are left to one block, which comes next (quotient/gpu/few.cuh).
+// that find no place in this way are left to one block, which comes next (quotient/gpu/few.cuh). Where a slot is filled
+// by one store, most elements have been done before, without locks (quotient/gpu/put.cuh): the others are listed.
 //
 // Why. To bring elements to their ranges takes several kernels, and the host has as many to launch. Where a range gets
 // few elements, most of the time of a batch goes there. Here an element costs two atomic operations, and the line or
 // the two lines that it reads anyway. Very few elements have that one block for themselves, whose threads share the
 // locks. The steps are the same.
 //
-// Protocol of an element that keeps the value of a key that is there, where a slot is filled by one store
-// (kFieldIsOneStore of quotient/bucket.cuh): it looks at the lines of its key without a lock. If the key is there, the
-// element is done, by one read and no atomic operation. A key that is not seen may come, or be moving: then follow the
-// turns. An element that they leave looks once more: mostly another lane has added its key meanwhile.
-//
-// Protocol of any other element, in turns. Nothing is held between two turns. In each of them, the lane
+// Protocol of an element, in turns. Nothing is held between two turns. In each of them, the lane
 //   1. takes the lock of the home bucket, and reads the line. If the key is there, it combines the value.
 //   2. puts an absent key into a vacant slot of its home, unless the filter says that the key may be a guest.
 //   3. If it may be, or if the home has no vacant slot: takes the lock of the second bucket, too, and reads that line.
@@ -24,10 +20,6 @@
 // the order of the buckets: a lane whose second bucket is the lower one returns the lock of the home, and takes both in
 // its next turn. No lane waits for a lock. One that finds the lock of step 1 or 3 taken has another turn, and is left
 // to the block after kMostRefusals. One that finds a lock of step 4 taken tries the next key.
-//
-// Why a look without a lock is right when it says yes. A slot tells a key, with its home, in one field, which one store
-// fills and one atomic operation clears. So the field was that of the key at some time of this kernel. No kernel that
-// adds keys takes any away, and a key that moves is put before it is taken from its old slot.
 //
 // Why a key is never doubled. All that is done to a key is done under the lock of its home, moves included. So a key
 // that is in neither bucket is not put there by another lane meanwhile. Only keys in their home move, and their bits in
@@ -43,7 +35,6 @@
 // and all locks are free.
 //
 // Memory order. Lines are read by relaxed loads and written by plain stores, under their locks (platform/bit_locks.cuh).
-// A look without a lock is relaxed, and nothing follows from it but the answer.
 #pragma once
 #include "core/bulk.cuh"
 #include "core/gpu/schedule.cuh"
@@ -95,20 +86,6 @@ struct ChangeUnderLocks {
   WARPHASH_FN static void enter(const QuotientBatch& b, const Element& e, Result result, Tally& tally) {
     set_flag(b, e.number, result == kAdded ? kChanged : kPresent);
     tally.changed += result == kAdded;
-  }
-
-  // Whether an element that keeps values is done, by a look at the lines of its key without a lock. It may answer no for
-  // a key that is being put, or moved, just now.
-  WARPHASH_FN static bool is_seen(const QuotientTable& t, const Element& e, Tally& tally) {
-    const Word remainder = e.home.remainder;
-    u32 words[kLineWords];
-    read_shared<S>(line_at(t, e.home.bucket), words);
-    if (S::matches(words, remainder, false)) return ++tally.probes, true;
-    if (!(words[0] & D::filter_bit(remainder))) return false;
-    read_shared<S>(line_at(t, second_of(t, e.home)), words);
-    if (!S::matches(words, remainder, true)) return false;
-    tally.probes += 2;
-    return true;
   }
 
   WARPHASH_FN static u32 second_of(const QuotientTable& t, const Home<Word>& home) {
@@ -227,20 +204,26 @@ struct UpdateLocked {
   static constexpr u32 kBlocks = 6;  // without it, 48 registers a thread leave room for five
 
   WARPHASH_FN static void run(const QuotientTable& t, const OneLaunchBatch& b) {
-    const u64 i = thread_in_grid();
-    const bool live = i < b.n;
+    const u64 n = b.count ? *pointer<const u64>(b.count) : b.n, i = thread_in_grid();
+    const bool live = i < n, waits = Adopted<D>{b}.count() > 0;
     typename Steps::Element e = {};
     if (live) e = Steps::element(t, b, element_of(b, i));
     Tally tally;
-    const bool waits = Adopted<D>{b}.count() > 0, looks = Steps::S::kFieldIsOneStore && b.op == kKeep && !waits;
-    const bool seen = live && looks && Steps::is_seen(t, e, tally), pending = live && !seen && !waits;
-    auto result = Steps::in_turns(t, b, {locks_of(t)}, e, pending, tally);
-    if (seen || (pending && looks && result == Steps::kLeft && Steps::is_seen(t, e, tally))) result = Steps::kFound;
+    const auto result = Steps::in_turns(t, b, {locks_of(t)}, e, live && !waits, tally);
     const bool left = live && (waits || result == Steps::kLeft);
     if (live && !left) Steps::enter(b, e, result, tally);
-    const u64 place = reserve(&report_of(b)->leftover, left);
-    if (left) pointer<u32>(b.left_out)[place] = e.number;
+    leave(b, left, e.number);
     flush<UpdateLocked>(b, tally);
+    // A list may have more elements than the grid has threads.
+    for (u64 k = i + threads_in_grid(); k - thread_in_block() < n; k += threads_in_grid())
+      leave(b, k < n, k < n ? element_of(b, k) : 0);
+  }
+
+ private:
+  // All threads of a block call it.
+  WARPHASH_FN static void leave(const OneLaunchBatch& b, bool left, u32 element) {
+    const u64 place = reserve(&report_of(b)->leftover, left);
+    if (left) pointer<u32>(b.left_out)[place] = element;
   }
 };
 
