@@ -303,6 +303,24 @@ def adopted_pairs_that_come_again(case: Case, rng: np.random.Generator) -> None:
             table.check()
 
 
+def adopted_pairs_are_erased(case: Case, rng: np.random.Generator) -> None:
+    """Keys of a quotient table leave and come again, while it has adopted pairs, and nobody waits for any batch."""
+    with ranges_of_two_buckets(under_locks=True):
+        table, keys = with_a_full_range(case, under_locks=True, capacity=2000)
+        store, model = storage_of(table).store, Model()
+        model.inserted(keys, numbers(case, len(keys)), table.insert(keys, numbers(case, len(keys))))
+        for n in (30, 25):
+            gone = rng.permutation(np.repeat(rng.choice(keys, n, replace=False), 3))
+            model.erased(gone, table.erase(gone))
+            batch = rng.permutation(np.repeat(rng.choice(keys, 20, replace=False), 2))
+            values = numbers(case, len(batch))
+            model.inserted(batch, values, table.insert(batch, values))
+        assert len(store.state.left) == 5, "nobody has waited"
+        gone = rng.permutation(np.concatenate([keys[:20], keys[:20]]))
+        model.erased(gone, table.erase(gone))
+        model.agrees(table, keys)
+
+
 def many_behind_adopted_pairs(case: Case, rng: np.random.Generator) -> None:
     """A quotient table has adopted pairs, so all elements of the next batch, more than a thousand, go to one block."""
     with ranges_of_two_buckets(under_locks=True):
@@ -405,20 +423,47 @@ def erased_alone(case: Case, rng: np.random.Generator) -> None:
 
 
 def churned(case: Case, rng: np.random.Generator) -> None:
-    """Few keys at a time leave a full table, and others come: no absent key takes more and more to find out."""
-    keys = np.arange(640).astype(case.key_dtype)
-    table = case.table(capacity=700, load_factor=1.0, on_full="raise")
-    table.insert(keys, numbers(case, len(keys)))
-    absent, probes = np.arange(10**6, 10**6 + 3000).astype(case.key_dtype), list[float]()
-    for turn in range(300):
-        gone = rng.choice(len(keys), 8, replace=False)
-        assert table.erase(keys[gone]).all()
-        keys[gone] = np.arange(640 + 8 * turn, 648 + 8 * turn).astype(case.key_dtype)
-        assert table.insert(keys[gone], numbers(case, 8)).all()
-        if turn >= 150 and turn % 10 == 9:
-            probes.append(table.probe_counts(absent).mean())  # more and more, until filters are made anew
-    assert np.mean(probes) < 1.15, "probes of absent keys"
-    table.check()
+    """Few keys at a time leave a full table by ranges, and others come: absent keys do not take more and more reads."""
+    with mock.patch.object(route, "FEW_FOR_A_BUCKET", 0):
+        keys = np.arange(640).astype(case.key_dtype)
+        table = case.table(capacity=700, load_factor=1.0, on_full="raise")
+        table.insert(keys, numbers(case, len(keys)))
+        absent, probes = np.arange(10**6, 10**6 + 3000).astype(case.key_dtype), list[float]()
+        for turn in range(300):
+            gone = rng.choice(len(keys), 8, replace=False)
+            assert table.erase(keys[gone]).all()
+            keys[gone] = np.arange(640 + 8 * turn, 648 + 8 * turn).astype(case.key_dtype)
+            assert table.insert(keys[gone], numbers(case, 8)).all()
+            if turn >= 150 and turn % 10 == 9:
+                probes.append(table.probe_counts(absent).mean())  # more and more, until filters are made anew
+        assert np.mean(probes) < 1.15, "probes of absent keys"
+        table.check()
+
+
+def churned_and_left(case: Case, rng: np.random.Generator) -> None:
+    """The same in a table that nobody waits for: ranges are entered into a list, and their filters made anew."""
+    with mock.patch.object(quotient_array, "MOST_RANGE_BUCKETS", 40):
+        keys = np.arange(3100).astype(case.key_dtype)
+        table = case.table(capacity=4200, load_factor=1.0)
+        table.insert(keys, numbers(case, len(keys)))
+        absent, probes = np.arange(10**6, 10**6 + 3000).astype(case.key_dtype), list[float]()
+        first = array_of(table)
+        for turn in range(100):
+            gone = rng.choice(len(keys), 200, replace=False)
+            assert table.erase(np.concatenate([keys[gone], keys[gone[::2]]])).sum() == 200
+            assert storage_of(table).store.state.left, "the erase was waited for"
+            keys[gone] = np.arange(3100 + 200 * turn, 3300 + 200 * turn).astype(case.key_dtype)
+            assert table.insert(keys[gone], numbers(case, 200)).all()
+            if turn >= 50 and turn % 10 == 9:
+                probes.append(table.probe_counts(absent).mean())
+            if turn % 20 == 19:
+                assert len(table) == 3100 and table.contains(keys).all() and array_of(table) is first
+                of_ranges = first.engine.to_host(first.table.counters, np.uint32, first.ranges)
+                assert not of_ranges.any(), "a counter is kept"
+                before = first._updates.batch.renewals_before
+                assert not first.engine.to_host(before, np.uint64, 1).any(), "the length of a list is kept"
+        assert np.mean(probes) < 1.08, "probes of absent keys"
+        table.check()
 
 
 def crowded_range(case: Case, rng: np.random.Generator) -> None:

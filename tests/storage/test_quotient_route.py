@@ -8,7 +8,6 @@ import pytest
 
 from warphash.runtime.abi import Op
 from warphash.storage.quotient.route import (
-    ERASES_FOR_A_RANGE,
     FEWEST_ELEMENTS,
     FEWEST_PER_RANGE,
     FEWEST_PER_SCATTERED_RANGE,
@@ -64,8 +63,11 @@ UPDATES = [
 ]
 
 ERASES = [
-    (GPU, ERASES_FOR_A_RANGE * 196, False, True, ONE),
-    (GPU, ERASES_FOR_A_RANGE * 196 + 1, False, True, RANGES),
+    (GPU, 1, False, True, ONE),
+    (GPU, 100_000, False, True, ONE),
+    (GPU, 100_001, False, True, RANGES),  # the buckets are too few
+    (GPU._replace(in_reach=False), FEWEST_ELEMENTS - 1, False, True, ONE),
+    (GPU._replace(in_reach=False), FEWEST_ELEMENTS, False, True, RANGES),  # in passes
     (GPU, 10, False, False, RANGES),  # of listed elements
     (GPU, 10, True, True, RANGES),
     (CPU, 10, False, True, RANGES),

@@ -20,7 +20,6 @@ from warphash.storage.batch_order import ordering, parts, sample
 from warphash.storage.giving_up import slots_to_try
 from warphash.storage.tickets.lanes import Lanes
 from warphash.storage.update.array_slots import ArraySlots
-from warphash.storage.update.left import Left
 from warphash.storage.update.sizes import Growth
 from warphash.storage.update.transaction import ArrayState, is_risky
 
@@ -333,10 +332,9 @@ def test_a_table_grows_for_one_key_more_than_it_has_room_for() -> None:
 )
 def test_a_batch_that_surely_fits(size: int, left: int, keys: int, tombstones: int, share: float, fit: bool) -> None:
     """A table of 1000 slots, of which 800 are safe, is filled up to a share of these, and has half never used."""
-    batches = tuple(Left(k, left // 2 + k * (left % 2)) for k in range(2))
-    state: Any = ArrayState(SimpleNamespace(slots=1000), size, tombstones, left=batches)
+    state: Any = ArrayState(SimpleNamespace(slots=1000), size, tombstones, awaited=left)
     slots: Any = SimpleNamespace(state=state, safe_load_factor=0.8, remedy=SimpleNamespace(leaves_up_to=share))
-    assert state.awaited == left and ArraySlots.surely_fit(slots, keys) == fit
+    assert ArraySlots.surely_fit(slots, keys) == fit
 
 
 # ---- a batch that fails

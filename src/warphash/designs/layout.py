@@ -475,6 +475,7 @@ class Quotients:
             "update_few": ("find",),
             "put_alone": ("update_locked", "update_few"),
             "update_locked": ("update_few",),
+            "erase_alone": ("renew_filters",),
         }
     )
     own_widths, in_place, keys_apart, keeps_duplicates, composed = True, False, False, False, False

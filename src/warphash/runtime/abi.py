@@ -520,10 +520,13 @@ class OneLaunchBatch(QuotientBatch):
     """A batch for a quotient table whose elements have a lane each (quotient/gpu/put.cuh, quotient/gpu/locked.cuh,
     quotient/gpu/few.cuh, quotient/gpu/erase.cuh).
 
-    Its report is all 0 before, and is so again behind update_few.
+    Its report is all 0 before, and is so again behind the last launch.
     """
 
-    _fields_ = _words("locked left_out adopted adopted_keys adopted_values adopted_next finishes answer ticket")
+    _fields_ = _words(
+        "locked left_out adopted adopted_keys adopted_values adopted_next finishes renewed renewals renewals_before "
+        "answer ticket"
+    )
 
 
 # ---- rows/abi.cuh

@@ -16,7 +16,7 @@ A new array is not `cleared`, either: its slots hold anything. `build` alone tak
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -46,7 +46,6 @@ from ..result_slot import ResultSlot
 from ..scratch import Outcome, ReportBuffer, Workbench, zeroed_report
 from ..slots import MemoryUse, TableKind
 from ..snapshots import Snapshot
-from ..update.left import Left
 from ..update.pairs import Pairs
 
 __all__ = ["BucketArray", "Saved"]
@@ -75,7 +74,7 @@ class BucketArray:
         Those that keys are hashed to. The reserved bucket behind them has slots of its own.
     """
 
-    batch_type, find_fields = BucketBatch, NO_FIELDS
+    batch_type, find_fields, most_left = BucketBatch, NO_FIELDS, 1
 
     def __init__(self, kind: TableKind, slots: int, seed: int, family: str, stream: Any = None) -> None:
         self.engine, self.design, self.parameters, self.spec = self.kind = kind
@@ -300,13 +299,16 @@ class BucketArray:
         batch.random = self._random.getrandbits(32)
         self._launch_block("update_block", batch, stream)
 
-    def may_leave(self, given: Batch) -> bool:
-        """As `LeavingArray.may_leave`. Only a design that moves keys keeps pairs without a slot."""
-        return self.design.moves_keys and self.is_one_launch(given.n)
+    def may_leave_erase(self, n: int) -> bool:
+        """As `LeavingArray.may_leave_erase`: the host counts tombstones behind each erase."""
+        return False
 
-    def leave(self, given: Batch, left: Sequence[Left]) -> int:
-        """As `LeavingArray.leave`: one batch at a time."""
-        if left:
+    def leave_erase(self, given: Batch) -> int:
+        raise NotImplementedError("no erase is left")
+
+    def leave(self, given: Batch, left: int, awaited: int) -> int:
+        """As `LeavingArray.leave`. Only a design that moves keys keeps pairs without a slot."""
+        if left or not (self.design.moves_keys and self.is_one_launch(given.n)):
             return 0
         self.begin(given, adopts=True)
         return 1

@@ -3,9 +3,9 @@
 On a GPU, an update of few elements is one launch, of one block. In a larger update for a table with pairs, if it has
 too few elements for passes, each element has a lane and takes locks of its buckets
 (``kernels/quotient/gpu/locked.cuh``); the elements that are left go to that block, too. Nobody need wait for such
-updates (`one_launch`). An erase of few elements for each range takes one launch without locks
-(``kernels/quotient/gpu/erase.cuh``). The elements that this launch leaves are brought to their ranges, and so are those
-of all other batches that change the table: a large batch in passes (`passes`), others element by element
+updates (`one_launch`), nor for an erase of as many elements (``kernels/quotient/gpu/erase.cuh``). The elements of all
+other batches that change the table are brought to their ranges: a large batch in passes (`passes`), others element by
+element
 (``kernels/quotient/bring.cuh``). Then a kernel works on the elements, a block for each range: `build` if no
 line has been written yet, otherwise `apply`. On a GPU, a range with few elements has `apply_in_place` instead, and most
 elements of a crowded range have `apply_crowds` (``kernels/quotient/crowds.cuh``). The kernels leave every range whole,
@@ -52,10 +52,9 @@ from ..scratch import Outcome, Report, ReportBuffer, read_report, starts_of, zer
 from ..slots import MemoryUse, TableKind
 from ..snapshots import Snapshot
 from ..uninterrupted import uninterrupted
-from ..update.left import Left
 from ..update.pairs import Pairs
 from . import route
-from .one_launch import OneLaunchUpdates
+from .one_launch import MOST_LEFT, OneLaunchUpdates
 from .passes import Passes
 from .route import PassPlan, Way
 
@@ -155,7 +154,7 @@ class QuotientArray:
         Lines; ranges of lines; slots of all lines.
     """
 
-    batch_type, find_fields = QuotientBatch, NO_FIELDS
+    batch_type, find_fields, most_left = QuotientBatch, NO_FIELDS, MOST_LEFT
 
     def __init__(self, kind: TableKind, slots: int, seed: int, family: str, stream: Any = None) -> None:
         self.engine, self.design, self.parameters, spec = self.kind = kind
@@ -291,7 +290,7 @@ class QuotientArray:
         walked = listed.n if listed else given.n
         way = self._way_of(given, walked)
         if way is not Way.RANGES:
-            self.begin(given, listed=listed, count_probes=count_probes)
+            self.begin(given, way, listed=listed, count_probes=count_probes)
             return self.outcome(given.stream)
         fields = {"count_probes": count_probes, "unique": given.unique, "erases": 0}
         buffers = self._element_buffers(walked, given.flags, listed is None, True, given.stream)
@@ -302,43 +301,53 @@ class QuotientArray:
         """Whether an update of ``n`` elements is one launch that leaves none: nothing can stop it half way."""
         return route.way_of_update(self._facts, n, Op.KEEP, is_blank=self._is_blank) is Way.FEW
 
-    def may_leave(self, given: Batch) -> bool:
-        """As `LeavingArray.may_leave`."""
-        return self._way_of(given, given.n) is not Way.RANGES
-
     def _way_of(self, given: Batch, n: int) -> Way:
         """The way of ``n`` elements of a batch."""
         return route.way_of_update(self._facts, n, given.op, is_blank=self._is_blank)
 
-    def begin(
-        self, given: Batch, *, listed: Listed | None = None, count_probes: bool = False, adopts: bool = False
-    ) -> int:
-        """Launch an update that does not go to the ranges: its ticket. The fields are those of `OneLaunchUpdates`.
+    def leave(self, given: Batch, left: int, awaited: int) -> int:
+        """As `LeavingArray.leave`, while there is room to adopt all elements that are left."""
+        way, stream = self._way_of(given, given.n), given.stream
+        if way is Way.RANGES:
+            return 0
+        batch = (self._updates or self._make_updates(stream)).batch_to_leave(given, left, awaited)
+        return 0 if batch is None else self._launch(batch, way, stream)
+
+    def begin(self, given: Batch, way: Way, *, listed: Listed | None = None, count_probes: bool = False) -> None:
+        """Launch an update that does not go to the ranges; `outcome` waits for it.
 
         Raises
         ------
         MemoryError
             Before a kernel is launched.
         """
-        updates, stream, n = self._one_launch_updates(given.stream), given.stream, listed.n if listed else given.n
-        is_few = self._way_of(given, n) is Way.FEW
-        lists = None if is_few or adopts else self.engine.allocate(8 * n, stream)
+        updates, stream, n = (
+            self._updates or self._make_updates(given.stream),
+            given.stream,
+            listed.n if listed else given.n,
+        )
+        lists = None if way is Way.FEW else self.engine.allocate(8 * n, stream)
+        self._launch(updates.batch_of(given, listed, count_probes, lists.ptr if lists else 0), way, stream)
+
+    def _launch(self, batch: OneLaunchBatch, way: Way, stream: Any) -> int:
+        """Launch the kernels of an update: its ticket."""
         if not self.cleared:
             self.clear(stream)
-        at_lists = 0 if lists is None else lists.ptr
-        batch = updates.next_batch(given, listed, count_probes=count_probes, adopts=adopts, lists=at_lists)
         self._is_blank = self._is_new = False
-        if not is_few:
+        if way is Way.FEW:
+            self.program.run_blocks("update_few", self.table, batch, 1, stream)
+        else:
             self._reset_report(stream)
-            self._launch_lanes(batch, n, stream)
+            self._launch_lanes(batch, stream)
             batch.finishes = 1
-        ticket = updates.address()
-        self.program.run_blocks("update_few", self.table, batch, 1, stream)
-        self._is_counted |= not is_few  # which sets the report to 0
+            self.program.run_blocks("update_few", self.table, batch, 1, stream)
+            self._is_counted = True  # the last kernel sets the report to 0
+        ticket: int = batch.ticket
         return ticket
 
-    def _launch_lanes(self, batch: OneLaunchBatch, n: int, stream: Any) -> None:
-        """Launch lanes for ``n`` elements. The batch then has the list of those that are left."""
+    def _launch_lanes(self, batch: OneLaunchBatch, stream: Any) -> None:
+        """Launch a lane for each element. The batch then has the list of those that are left."""
+        n: int = batch.n
         lanes, report = n, batch.report
         if route.puts_alone(self._facts, Op(batch.op)):
             self.program.run("put_alone", self.table, batch, n, stream)
@@ -348,15 +357,9 @@ class QuotientArray:
             self.program.run("update_locked", self.table, batch, lanes, stream)
             batch.indices, batch.count = batch.left_out, report + LEFTOVER
 
-    def _one_launch_updates(self, stream: Any) -> OneLaunchUpdates:
-        if self._updates is None:
-            self._updates = OneLaunchUpdates(self.engine, self.spec, self._report, stream)
+    def _make_updates(self, stream: Any) -> OneLaunchUpdates:
+        self._updates = OneLaunchUpdates(self.engine, self.spec, self._report, self.ranges, stream)
         return self._updates
-
-    def leave(self, given: Batch, left: Sequence[Left]) -> int:
-        """As `LeavingArray.leave`, while there is room to adopt all elements that are left."""
-        has_room = self._one_launch_updates(given.stream).has_room_for(given.n, left, given.stream)
-        return self.begin(given, adopts=True) if has_room else 0
 
     def answer(self, ticket: int) -> Outcome | None:
         """As `LeavingArray.answer`."""
@@ -377,30 +380,23 @@ class QuotientArray:
         """Copies of the pairs that were adopted, and not forgotten since; None before the first `begin`. Waits."""
         return None if self._updates is None else self._updates.adopted(stream)
 
-    def _erase_alone(self, given: Batch) -> int:
-        """Erase a batch by one launch; the elements that it leaves, if any, go to their ranges. Waits.
+    def may_leave_erase(self, n: int) -> bool:
+        """As `LeavingArray.may_leave_erase`."""
+        way = route.way_of_erase(self._facts, n, is_blank=self._is_blank, in_order=True)
+        return way is Way.ONE_LAUNCH
 
-        Raises
-        ------
-        MemoryError
-            Before a kernel is launched.
-        """
-        engine, stream, n = self.engine, given.stream, given.n
-        fields = self._erasing(self._spare)  # those that are left are as wide as those of any batch not in passes
-        memory = engine.allocate(4 * n, stream) if n > route.SPARE_ELEMENTS else None
-        left_out = memory.ptr if memory else self._spare.left  # which only a build needs
-        batch = OneLaunchBatch(n=n, report=self._report, left_out=left_out, keys=given.keys, out_flags=given.flags)
-        self._begin(batch, fields, stream)
+    def leave_erase(self, given: Batch) -> int:
+        """As `LeavingArray.leave_erase`."""
+        stream = given.stream
+        batch = (self._updates or self._make_updates(stream)).batch_to_erase(given)
+        self._is_new = False
+        self._reset_report(stream)
+        n: int = batch.n
         self.program.run("erase_alone", self.table, batch, n, stream)
-        report = read_report(engine, self._report, stream)
-        if not report.leftover:
-            return report.changed
-        buffers = self._spare
-        with suppress(MemoryError):  # without memory, a few at a time
-            buffers = self._element_buffers(report.leftover, given.flags, False, True, stream)
-        return (
-            report.changed + self._run(buffers, given, _launches(report.leftover, buffers.n, left_out), fields).changed
-        )
+        self.program.run_blocks("renew_filters", self.table, batch, route.renewing_blocks(self._facts, n), stream)
+        self._is_counted = True  # the last kernel sets the report to 0
+        ticket: int = batch.ticket
+        return ticket
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
         """Erase keys; how many were there. Waits.
@@ -413,7 +409,8 @@ class QuotientArray:
         given = Batch(keys, 0, n, flags=flags, stream=stream)
         way = route.way_of_erase(self._facts, n, is_blank=self._is_blank, in_order=only is None)
         if way is Way.ONE_LAUNCH:
-            return self._erase_alone(given)
+            self.leave_erase(given)
+            return self.outcome(stream).changed
         # The length of a list on the device is not known here, so one launch has all of it.
         whole = isinstance(only, DeviceList)
         buffers = self._element_buffers(n, flags, only is None, False, stream, whole=whole)

@@ -1,4 +1,7 @@
-"""Updates of a quotient table whose elements have a lane each, and their answers (``kernels/quotient/gpu/few.cuh``).
+"""Updates and erases of a quotient table whose elements have a lane each, and their answers.
+
+The answer of an update is that of its last launch (``kernels/quotient/gpu/few.cuh``), and so is that of an erase
+(``kernels/quotient/gpu/erase.cuh``).
 
 A pair that finds no slot in an update that was left becomes the table's own: the update adopts it. So an update is
 left only with room for all of its pairs. There is always room for a few small updates. That for larger ones is given
@@ -7,7 +10,6 @@ back when none is under way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -19,7 +21,6 @@ from ..batch import Batch
 from ..listed import Listed
 from ..result_slot import ResultSlot
 from ..scratch import Outcome, starts_of
-from ..update.left import Left
 from ..update.pairs import Pairs
 
 __all__ = ["MOST_AWAITED", "MOST_LEFT", "OneLaunchUpdates"]
@@ -68,35 +69,75 @@ class OneLaunchUpdates:
     ----------
     report
         Address of the Report that kernels count into.
+    ranges
+        Of the table.
 
     Attributes
     ----------
     batch
-        Of the next launch.
+        Of the last update or erase; it is the same object for all. Its ticket is that of the update.
 
     Raises
     ------
     MemoryError
     """
 
-    def __init__(self, engine: Engine, spec: KernelSpec, report: int, stream: Any) -> None:
+    def __init__(self, engine: Engine, spec: KernelSpec, report: int, ranges: int, stream: Any) -> None:
         self._engine, self._spec = engine, spec
-        self._small = self._room = self._room_for(MOST_AWAITED, stream, 8 * ADOPTED_WORDS)
+        lengths, renewed, end = starts_of((8 * ADOPTED_WORDS, 16, 4 * ranges))[1:]
+        self._small = self._room = self._room_for(MOST_AWAITED, stream, end)
         memory = self._small.memory
+        self._lengths, self._renewed, self._is_odd = memory.ptr + lengths, memory.ptr + renewed, False
         self._slot = ResultSlot(engine, _PLACES)
         self.batch = OneLaunchBatch(report=report, adopted=memory.ptr)
         self.forget(stream)
 
-    def has_room_for(self, n: int, left: Sequence[Left], stream: Any) -> bool:
-        """Whether an update of ``n`` elements can adopt all of its pairs behind those that were left.
+    def batch_to_leave(self, given: Batch, left: int, awaited: int) -> OneLaunchBatch | None:
+        """The batch of an update that is left behind others; None if there is no room to adopt all of its pairs.
 
-        Behind none, room is made, if there is memory.
+        Behind no batch, room is made, if there is memory.
+
+        Parameters
+        ----------
+        given
+            Every element has a flag, and no values are combined.
+        left, awaited
+            As of `LeavingArray.leave`.
         """
+        n, room = given.n, self._room
         if left:
-            return len(left) < MOST_LEFT and sum(batch.n for batch in left) + n <= self._room.pairs
-        if n > self._room.pairs:
-            self._make_room(n, stream)
-        return n <= self._room.pairs
+            if left >= MOST_LEFT or awaited + n > room.pairs:
+                return None
+        elif n > room.pairs:
+            self._make_room(n, given.stream)
+            room = self._room
+            if n > room.pairs:
+                return None
+        return self._batch(given, n, 0, room.keys, room.lists)
+
+    def batch_of(self, given: Batch, listed: Listed | None, count_probes: bool, lists: int) -> OneLaunchBatch:
+        """The batch of an update that adopts no pairs.
+
+        Parameters
+        ----------
+        listed
+            Elements to take part; all of them if None.
+        lists
+            Address of two uint32 for each element; 0 for few elements.
+        """
+        n, numbers = (given.n, 0) if listed is None else (listed.n, listed.numbers.ptr)
+        batch = self._batch(given, n, numbers, 0, lists or self._small.lists)
+        batch.count_probes = count_probes
+        return batch
+
+    def _batch(self, given: Batch, n: int, numbers: int, adopted_keys: int, lists: int) -> OneLaunchBatch:
+        batch, room = self.batch, self._room
+        batch.n, batch.indices, batch.count, batch.count_probes, batch.finishes = n, numbers, 0, 0, 0
+        batch.keys, batch.values, batch.out_flags = given.keys, given.values, given.flags
+        batch.op, batch.kind, batch.left_out, batch.locked = given.op, given.kind, lists, lists + 4 * n
+        batch.adopted_keys, batch.adopted_values, batch.adopted_next = adopted_keys, room.values, room.next
+        self._slot.address(batch)
+        return batch
 
     def _make_room(self, n: int, stream: Any) -> None:
         self._room = self._small
@@ -117,34 +158,13 @@ class OneLaunchUpdates:
         """Give back the room for large updates: none is under way, and no pair is adopted."""
         self._room = self._small
 
-    def next_batch(
-        self, given: Batch, listed: Listed | None, *, count_probes: bool, adopts: bool, lists: int = 0
-    ) -> OneLaunchBatch:
-        """The batch of an update.
-
-        Parameters
-        ----------
-        listed
-            Elements to take part; all of them if None.
-        adopts
-            Pairs that find no slot become the table's. Every element has a flag, and no values are combined. There is
-            room for the pairs (`has_room_for`).
-        lists
-            Address of two uint32 for each element; 0 of an update that is left, or of few elements.
-        """
-        batch, room = self.batch, self._room
-        batch.n, batch.indices = (given.n, 0) if listed is None else (listed.n, listed.numbers.ptr)
-        batch.count, batch.finishes = 0, 0
-        batch.keys, batch.values, batch.out_flags = given.keys, given.values, given.flags
-        batch.op, batch.kind, batch.count_probes = given.op, given.kind, count_probes
-        batch.adopted_keys, batch.adopted_values, batch.adopted_next = room.keys * adopts, room.values, room.next
-        batch.left_out = lists or room.lists
-        batch.locked = batch.left_out + 4 * batch.n
+    def batch_to_erase(self, given: Batch) -> OneLaunchBatch:
+        """The batch of an erase."""
+        room, lengths = self._room, self._lengths
+        batch = self._batch(given, given.n, 0, room.keys, room.lists)
+        self._is_odd = odd = not self._is_odd
+        batch.renewed, batch.renewals, batch.renewals_before = self._renewed, lengths + 8 * odd, lengths + 8 * (not odd)
         return batch
-
-    def address(self) -> int:
-        """Have the last kernel of `batch` answer: the ticket of the update."""
-        return self._slot.address(self.batch)
 
     def answer(self, ticket: int) -> Outcome | None:
         """As `LeavingArray.answer`. Adopted pairs count as displaced ones."""
@@ -163,8 +183,8 @@ class OneLaunchUpdates:
         return pairs.where(engine.to_host(room.next, np.uint32, n, stream) < _ERASED)
 
     def forget(self, stream: Any) -> None:
-        """Forget the adopted pairs."""
-        self._engine.fill(self.batch.adopted, 0, 8 * ADOPTED_WORDS, stream)
+        """Forget the adopted pairs, and the ranges whose filters were to be made anew."""
+        self._engine.fill(self.batch.adopted, 0, self._renewed - self.batch.adopted, stream)
 
 
 def _outcome(adopted: int, unplaced: int, changed: int, probes: int) -> Outcome:

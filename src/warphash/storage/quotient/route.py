@@ -3,7 +3,7 @@
 1. An update of few elements is one launch of one block, under locks of buckets (``kernels/quotient/gpu/few.cuh``).
 2. A batch of few elements for a table with pairs begins with one launch, of a lane for each element
    (``kernels/quotient/gpu/put.cuh``, ``locked.cuh``, ``erase.cuh``). The elements that an update leaves take the first
-   way, those of an erase the third.
+   way. An erase leaves none.
 3. All other elements are brought to the ranges of their keys, a launch of many of them at a time: in passes
    (``kernels/quotient/gpu/partition.cuh``), or one by one. Then the elements of each range are applied.
 
@@ -36,6 +36,7 @@ __all__ = [
     "may_build",
     "pass_plan_for",
     "puts_alone",
+    "renewing_blocks",
     "shares_to_take_over",
     "way_of_erase",
     "way_of_update",
@@ -51,10 +52,6 @@ FEW_FOR_A_BUCKET = 1
 MOST_FOR_A_BUCKET = 5
 """Elements for each bucket of a table up to which an update of up to `SPARE_ELEMENTS` is one launch, on a GPU. With
 more of them, most are not done under locks."""
-
-ERASES_FOR_A_RANGE = 1
-"""Elements for each range of a table up to which an erase may be one launch. With more of them, the ranges make their
-filters anew more often than that launch has them do it, so absent keys read fewer lines."""
 
 FEW_LEFT = 1 << 13
 """Elements of an update without locks up to which those that it leaves go to one block at once. Of a table that is as
@@ -181,8 +178,13 @@ def way_of_update(facts: Facts, n: int, op: Op, *, is_blank: bool) -> Way:
 
 def way_of_erase(facts: Facts, n: int, *, is_blank: bool, in_order: bool) -> Way:
     """The way of an erase of ``n`` elements: of all elements of a batch ``in_order``, or of listed ones."""
-    alone = in_order and n <= ERASES_FOR_A_RANGE * facts.ranges
-    return Way.ONE_LAUNCH if alone and _begins_with_one_launch(facts, n, is_blank=is_blank) else Way.RANGES
+    one = in_order and _begins_with_one_launch(facts, n, is_blank=is_blank, goes_alone=facts.in_reach)
+    return Way.ONE_LAUNCH if one else Way.RANGES
+
+
+def renewing_blocks(facts: Facts, n: int) -> int:
+    """Blocks that make filters anew behind an erase of ``n`` elements: one of 1,024 keys asks for it, or none does."""
+    return max(1, min(facts.ranges, n // 512))
 
 
 def locked_lanes(n: int) -> int:

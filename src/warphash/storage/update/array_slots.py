@@ -14,6 +14,7 @@ is built, and what a recovery does. The order of an update is the same for all f
    (`ArraySlots.finish`) reads the outcome, and gives displaced pairs slots as after an interrupt. In a fuller table,
    this could take more memory than there is, and a later call would fail for it. Each family says how full is too full
    (`Remedy.leaves_up_to`). Only tables that may grow leave batches.
+   An erase is left in the same way.
 5. Any other batch is a `Transaction`. A large batch goes in the order of the parts of the table (`ordering`). If the
    design compares the loads of buckets, the batch goes in two rounds: first all keys that have room in their first
    buckets, then the others (``buckets/insert.cuh``). A table that counts probes takes each batch as it comes, in one
@@ -364,15 +365,15 @@ class ArraySlots(Generic[A]):
 
     def _count_ended(self) -> bool:
         """Count the keys of the batches that were left and have ended: whether there are some."""
-        state, ended, size = self.state, 0, self.state.size
-        array = cast(LeavingArray, state.array)
+        state, ended = self.state, 0
+        array, size, awaited = cast(LeavingArray, state.array), state.size, state.awaited
         for ticket, n in state.left:
             outcome = array.answer(ticket)
             if outcome is None or not outcome.complete:  # `finish` gives displaced pairs slots
                 break
-            ended, size = ended + 1, size + outcome.changed if n else size - outcome.changed
+            ended, size, awaited = ended + 1, size + (outcome.changed if n else -outcome.changed), awaited - n
             self._note_share(n, outcome)
-        self.state = state._replace(size=size, left=state.left[ended:])
+        self.state = state._replace(size=size, left=state.left[ended:], awaited=awaited)
         if ended == len(state.left):
             self.recovery.step = None
         return ended > 0
@@ -381,23 +382,42 @@ class ArraySlots(Generic[A]):
         """Launch a batch, behind those that were left, and do not wait for it: whether that is done."""
         state, step = self.state, self.recovery.step
         array = cast(LeavingArray, state.array)
-        if batch.op in COMBINING or not array.may_leave(batch):
+        if batch.op in COMBINING:
             return False
         if not batch.flags:
             batch, _own_flags = with_flags(self.engine, batch)
         self.recovery.step = self._recover_later
         ticket = 0
         try:
-            ticket = array.leave(batch, state.left)
+            ticket = array.leave(batch, len(state.left), state.awaited)
         except MemoryError:  # before a kernel was launched
             self.recovery.step = step
             raise
         if ticket:
             vouched, left = state.vouched or batch.unique, (*state.left, Left(ticket, batch.n))
-            self.state = state._replace(vouched=vouched, left=left)
+            self.state = state._replace(vouched=vouched, left=left, awaited=state.awaited + batch.n)
         else:
             self.recovery.step = step
         return ticket != 0
+
+    def _leave_erase(self, given: Batch) -> bool:
+        """Launch an erase, behind the batches that were left, and do not wait for it: whether that is done."""
+        state = self.state
+        if self.recovery.step is not None and not state.left:
+            return False
+        array = cast(LeavingArray, state.array)
+        if not array.may_leave_erase(given.n):
+            return False
+        if len(state.left) >= array.most_left and not self._count_ended():
+            return False
+        step, self.recovery.step = self.recovery.step, self._recover_later
+        try:
+            ticket = array.leave_erase(given)
+        except MemoryError:  # before a kernel was launched
+            self.recovery.step = step
+            raise
+        self.state = self.state._replace(left=(*self.state.left, Left(ticket, 0)))
+        return True
 
     def _do(self, batch: Batch) -> None:
         """Do a batch, or take it back.
@@ -455,6 +475,9 @@ class ArraySlots(Generic[A]):
         return cast(Listed, left)
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
+        """As `Slots.erase`; returns when the erase is done, or left."""
+        if self._leaves and only is None and n and self._leave_erase(Batch(keys, 0, n, flags=flags, stream=stream)):
+            return
         self.finish(stream)
         if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
             return
@@ -599,7 +622,7 @@ class ArraySlots(Generic[A]):
         outcomes.append(last)
         signs = [1 if n else -1 for _, n in state.left]
         size = state.size + sum(outcome.changed * sign for outcome, sign in zip(outcomes, signs, strict=True))
-        self.state = state._replace(size=size, left=())
+        self.state = state._replace(size=size, left=(), awaited=0)
         self._note_share(state.left[-1].n, last)
         if all(outcome.complete for outcome in outcomes):
             self.recovery.step = None
@@ -626,4 +649,4 @@ class ArraySlots(Generic[A]):
         """Take the number of keys from the slots. Allocates a report alone, as a scan does."""
         state, size = self.state, self.state.array.scan(0, 0, 0, stream)
         gone = max(0, state.size - size) if self.remedy.leaves_tombstones else 0
-        self.state = state._replace(size=size, tombstones=state.tombstones + gone, left=())
+        self.state = state._replace(size=size, tombstones=state.tombstones + gone, left=(), awaited=0)

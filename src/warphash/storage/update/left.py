@@ -7,7 +7,6 @@ more keys than it has elements.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ..batch import Batch
@@ -34,18 +33,30 @@ class Left(NamedTuple):
 class LeavingArray(Protocol):
     """An array that has updates of which nobody need wait for the end."""
 
-    def may_leave(self, given: Batch) -> bool:
-        """Whether a batch can be left. It combines no values."""
+    most_left: int
+    """Batches that may be under way."""
 
-    def leave(self, given: Batch, left: Sequence[Left]) -> int:
-        """Launch a batch, and do not wait: its ticket; 0 if there is no room behind those that are left.
+    def leave(self, given: Batch, left: int, awaited: int) -> int:
+        """Launch a batch, and do not wait: its ticket; 0 for a batch that cannot be left, or not behind so many.
 
         Parameters
         ----------
         given
             With room for its flags. It combines no values.
-        left
-            The batches that were left before.
+        left, awaited
+            How many batches were left before, and the elements of those that add keys.
+
+        Raises
+        ------
+        MemoryError
+            Before a kernel was launched.
+        """
+
+    def may_leave_erase(self, n: int) -> bool:
+        """Whether an erase of ``n`` elements can be left."""
+
+    def leave_erase(self, given: Batch) -> int:
+        """Launch an erase, and do not wait: its ticket. The array has `most_left` batches under way at most.
 
         Raises
         ------

@@ -98,6 +98,8 @@ class ArrayState(NamedTuple, Generic[A]):
         The batches that were left, the first one first. The keys that they added or erased are not counted yet.
     displaced
         Pairs of the table that have no slot, until the update or its recovery has placed them; None for none.
+    awaited
+        The most keys that the batches which were left can add: the sum of `Left.n`.
     """
 
     array: A
@@ -106,11 +108,7 @@ class ArrayState(NamedTuple, Generic[A]):
     vouched: bool = False
     left: tuple[Left, ...] = ()
     displaced: Pairs | None = None
-
-    @property
-    def awaited(self) -> int:
-        """The most keys that the batches which were left can add."""
-        return sum(batch.n for batch in self.left)
+    awaited: int = 0
 
 
 class Undo(NamedTuple, Generic[A]):
@@ -261,7 +259,7 @@ class Transaction(Generic[A]):
         while True:
             changed, self.n_displaced, unplaced, probes = store.launch(batch, listed)
             self.launched, self.attempts = True, self.attempts + 1
-            array, size, tombstones, vouched, _, displaced = store.state
+            array, size, tombstones, vouched, _, displaced, _ = store.state
             store.state = ArrayState(array, size + changed, tombstones, vouched or batch.unique, (), displaced)
             if self._counts_probes:
                 store.probes, store.inserted = store.probes + probes, store.inserted + changed

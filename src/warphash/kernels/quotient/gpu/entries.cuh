@@ -48,6 +48,7 @@ struct BlockARange : OverQuotients {
   WARPHASH_ENTRY(apply_crowds, warphash::ApplyCrowds<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                         \
   WARPHASH_ENTRY(erase_alone, warphash::EraseAlone<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                           \
   WARPHASH_ENTRY(put_alone, warphash::PutAlone<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                               \
+  WARPHASH_ENTRY(renew_filters, warphash::RenewFilters<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                       \
   WARPHASH_ENTRY(update_few, warphash::UpdateFew<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                             \
   WARPHASH_ENTRY(update_locked, warphash::UpdateLocked<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                       \
   WARPHASH_ENTRY(take_over, warphash::BlockARange<warphash::TakeOverRange<WARPHASH_DESIGN(D, WORD, VALUE, N)>>)
