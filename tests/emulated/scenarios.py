@@ -267,7 +267,7 @@ def with_a_full_range(case: Case, under_locks: bool, capacity: int = 300) -> tup
 @contextmanager
 def ranges_of_two_buckets(under_locks: bool) -> Iterator[None]:
     """Tables made inside have such ranges. Their updates of few elements are two launches under locks, or one."""
-    limits = {"MOST_FOR_A_BUCKET": 0 if under_locks else 5, "FEW_FOR_A_BUCKET": 1000}
+    limits = {"MOST_FOR_A_BUCKET": 0 if under_locks else 6, "FEW_FOR_A_BUCKET": 1000}
     with mock.patch.object(quotient_array, "MOST_RANGE_BUCKETS", 2), mock.patch.multiple(route, **limits):
         yield
 

@@ -93,7 +93,7 @@ def test_which_batches_are_left(device: str) -> None:
     assert awaited(small)
     for _ in range(2):
         with launches(small) as launched:
-            assert not add(small, np.repeat(keys[:20], 3)).any()  # six for each bucket
+            assert not add(small, np.repeat(keys[:20], 4)).any()  # eight for each bucket
             assert "update_few" not in entries(launched) and not awaited(small)
     for options in ({"on_full": "raise"}, {"load_bounds": (0.1, 0.9)}, {"count_probes": True}):
         waits = made("u4", "u4", 7 * 900, device, **options)

@@ -23,6 +23,7 @@ from warphash.storage.quotient.route import (
     Facts,
     Way,
     applies,
+    lanes_for,
     may_build,
     pass_plan_for,
     shares_to_take_over,
@@ -87,6 +88,23 @@ def test_an_update_without_locks_goes_in_lanes_before_it_goes_in_passes(op: Op) 
     assert way_of_update(alone, FEWEST_ELEMENTS, op, is_blank=True) is RANGES
     assert way_of_update(alone, FEWEST_ELEMENTS, Op.ADD, is_blank=False) is RANGES
     assert way_of_update(alone._replace(in_reach=False), FEWEST_ELEMENTS, op, is_blank=False) is RANGES
+
+
+@pytest.mark.parametrize(
+    ("n", "op", "new_share", "lanes"),
+    [
+        (100_000, Op.KEEP, 1.0, (0, 100_000)),
+        (100_000, Op.KEEP, 0.2, (100_000, 0)),
+        (199_999, Op.REPLACE, 0.0, (199_999, 0)),
+        (199_999, Op.REPLACE, 0.3, (0, 199_999)),
+        (200_000, Op.KEEP, 1.0, (200_000, 50_000)),
+        (200_000, Op.KEEP, 0.0, (200_000, 50_000)),
+        (200_000, Op.ADD, 0.0, (0, 200_000)),
+    ],
+)
+def test_lanes_with_locks_and_without(n: int, op: Op, new_share: float, lanes: tuple[int, int]) -> None:
+    alone = GPU._replace(puts_alone=True)
+    assert lanes_for(alone, n, op, new_share) == lanes and lanes_for(GPU, n, op, new_share) == (0, n)
 
 
 @pytest.mark.parametrize(("facts", "n", "is_blank", "in_order", "way"), ERASES)

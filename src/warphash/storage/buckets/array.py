@@ -306,7 +306,7 @@ class BucketArray:
     def leave_erase(self, given: Batch) -> int:
         raise NotImplementedError("no erase is left")
 
-    def leave(self, given: Batch, left: int, awaited: int) -> int:
+    def leave(self, given: Batch, left: int, awaited: int, new_share: float) -> int:
         """As `LeavingArray.leave`. Only a design that moves keys keeps pairs without a slot."""
         if left or not (self.design.moves_keys and self.is_one_launch(given.n)):
             return 0

@@ -53,7 +53,7 @@ from ..slots import MemoryUse, TableKind
 from ..snapshots import Snapshot
 from ..uninterrupted import uninterrupted
 from ..update.pairs import Pairs
-from . import route
+from . import one_launch, route
 from .one_launch import MOST_LEFT, OneLaunchUpdates
 from .passes import Passes
 from .route import PassPlan, Way
@@ -169,11 +169,14 @@ class QuotientArray:
         lock_bytes = 4 * -(-self.buckets // 32) if engine.window_bytes else 0
         self._beside_bytes = 8 * self.ranges + lock_bytes
         self._spare_bytes = self._buffer_sizes(route.SPARE_ELEMENTS, True)
-        sizes = self._beside_bytes, 8 * REPORT_WORDS, *self._spare_bytes, LINE_BYTES * self.buckets
-        _, report, *self._spare_starts, lines, end = starts_of(sizes)
+        of_updates = one_launch.bytes_for(self.spec, self.ranges) if engine.window_bytes else 0
+        sizes = self._beside_bytes, 8 * REPORT_WORDS, of_updates, *self._spare_bytes, LINE_BYTES * self.buckets
+        _, report, updates, *self._spare_starts, lines, end = starts_of(sizes)
+        zeroed = updates + one_launch.zeroed_bytes_for(self.spec, self.ranges) if of_updates else updates
         self._memory = engine.allocate(end, stream)  # one call of the driver, which takes microseconds
         self._counters = counters = self._memory.ptr
         self._report, self._lines = counters + report, _Lines(counters + lines, LINE_BYTES * self.buckets)
+        self._at_updates = counters + updates
         self._facts = route.Facts(
             bool(engine.window_bytes),
             self.buckets,
@@ -196,7 +199,7 @@ class QuotientArray:
             **dict(spec.constants),
         )
         self._updates: OneLaunchUpdates | None = None  # once there was one
-        engine.fill(counters, 0, report + 8 * REPORT_WORDS, stream)
+        engine.fill(counters, 0, zeroed, stream)
         self._is_new = self._is_counted = True  # no update was launched; the report is 0
         self.cleared, self._is_blank = False, True
 
@@ -305,13 +308,13 @@ class QuotientArray:
         """The way of ``n`` elements of a batch."""
         return route.way_of_update(self._facts, n, given.op, is_blank=self._is_blank)
 
-    def leave(self, given: Batch, left: int, awaited: int) -> int:
+    def leave(self, given: Batch, left: int, awaited: int, new_share: float) -> int:
         """As `LeavingArray.leave`, while there is room to adopt all elements that are left."""
         way, stream = self._way_of(given, given.n), given.stream
         if way is Way.RANGES:
             return 0
-        batch = (self._updates or self._make_updates(stream)).batch_to_leave(given, left, awaited)
-        return 0 if batch is None else self._launch(batch, way, stream)
+        batch = (self._updates or self._make_updates()).batch_to_leave(given, left, awaited)
+        return 0 if batch is None else self._launch(batch, way, new_share, stream)
 
     def begin(self, given: Batch, way: Way, *, listed: Listed | None = None, count_probes: bool = False) -> None:
         """Launch an update that does not go to the ranges; `outcome` waits for it.
@@ -322,14 +325,14 @@ class QuotientArray:
             Before a kernel is launched.
         """
         updates, stream, n = (
-            self._updates or self._make_updates(given.stream),
+            self._updates or self._make_updates(),
             given.stream,
             listed.n if listed else given.n,
         )
         lists = None if way is Way.FEW else self.engine.allocate(8 * n, stream)
-        self._launch(updates.batch_of(given, listed, count_probes, lists.ptr if lists else 0), way, stream)
+        self._launch(updates.batch_of(given, listed, count_probes, lists.ptr if lists else 0), way, 1.0, stream)
 
-    def _launch(self, batch: OneLaunchBatch, way: Way, stream: Any) -> int:
+    def _launch(self, batch: OneLaunchBatch, way: Way, new_share: float, stream: Any) -> int:
         """Launch the kernels of an update: its ticket."""
         if not self.cleared:
             self.clear(stream)
@@ -338,28 +341,27 @@ class QuotientArray:
             self.program.run_blocks("update_few", self.table, batch, 1, stream)
         else:
             self._reset_report(stream)
-            self._launch_lanes(batch, stream)
+            self._launch_lanes(batch, new_share, stream)
             batch.finishes = 1
             self.program.run_blocks("update_few", self.table, batch, 1, stream)
             self._is_counted = True  # the last kernel sets the report to 0
         ticket: int = batch.ticket
         return ticket
 
-    def _launch_lanes(self, batch: OneLaunchBatch, stream: Any) -> None:
+    def _launch_lanes(self, batch: OneLaunchBatch, new_share: float, stream: Any) -> None:
         """Launch a lane for each element. The batch then has the list of those that are left."""
-        n: int = batch.n
-        lanes, report = n, batch.report
-        if route.puts_alone(self._facts, Op(batch.op)):
-            self.program.run("put_alone", self.table, batch, n, stream)
+        report = batch.report
+        alone, locked = route.lanes_for(self._facts, batch.n, batch.op, new_share)
+        if alone:
+            self.program.run("put_alone", self.table, batch, alone, stream)
             batch.indices, batch.count = batch.locked, report + WINNERS
-            lanes = route.locked_lanes(n)
-        if lanes:
-            self.program.run("update_locked", self.table, batch, lanes, stream)
+        if locked:
+            self.program.run("update_locked", self.table, batch, locked, stream)
             batch.indices, batch.count = batch.left_out, report + LEFTOVER
 
-    def _make_updates(self, stream: Any) -> OneLaunchUpdates:
-        self._updates = OneLaunchUpdates(self.engine, self.spec, self._report, self.ranges, stream)
-        return self._updates
+    def _make_updates(self) -> OneLaunchUpdates:
+        self._updates = updates = OneLaunchUpdates(self.engine, self.spec, self._report, self._at_updates, self.ranges)
+        return updates
 
     def answer(self, ticket: int) -> Outcome | None:
         """As `LeavingArray.answer`."""
@@ -388,7 +390,7 @@ class QuotientArray:
     def leave_erase(self, given: Batch) -> int:
         """As `LeavingArray.leave_erase`."""
         stream = given.stream
-        batch = (self._updates or self._make_updates(stream)).batch_to_erase(given)
+        batch = (self._updates or self._make_updates()).batch_to_erase(given)
         self._is_new = False
         self._reset_report(stream)
         n: int = batch.n

@@ -34,7 +34,7 @@ MOST_LEFT = 48
 _PLACES = 64
 """Answers that are kept: those of updates under way, and of a few that were interrupted."""
 
-_KEPT_PAIRS = 1 << 22
+_KEPT_PAIRS = 1 << 20
 """Room for more updates of the size of the first is made, up to so many pairs; and for one more of them in any case."""
 
 _ERASED = 1 << 31
@@ -46,20 +46,39 @@ class _Room(NamedTuple):
 
     Attributes
     ----------
+    memory
+        Keeps it; None where the table does.
     pairs
         Most of them.
     keys, values, next
         Addresses of their arrays.
-    lists
-        Address of two uint32 for each element of an update.
     """
 
-    memory: Buffer
+    memory: Buffer | None
     pairs: int
     keys: int
     values: int
     next: int
-    lists: int
+
+
+def _sizes(spec: KernelSpec, ranges: int, pairs: int = MOST_AWAITED) -> tuple[int, ...]:
+    """Bytes of the heads of lists, of the lengths of the lists of ranges, of such a list, and of adopted pairs."""
+    return 8 * ADOPTED_WORDS, 16, 4 * ranges, *_pair_sizes(spec, pairs)
+
+
+def _pair_sizes(spec: KernelSpec, pairs: int) -> tuple[int, int, int]:
+    """Bytes of the keys, values and links of adopted pairs."""
+    return pairs * spec.word_bytes, pairs * spec.value_word_bytes, 4 * pairs
+
+
+def zeroed_bytes_for(spec: KernelSpec, ranges: int) -> int:
+    """Bytes at the start of the memory of such updates that are 0 between two of them."""
+    return starts_of(_sizes(spec, ranges))[2]
+
+
+def bytes_for(spec: KernelSpec, ranges: int) -> int:
+    """Bytes of the memory of such updates of a table."""
+    return starts_of(_sizes(spec, ranges))[-1]
 
 
 class OneLaunchUpdates:
@@ -69,6 +88,8 @@ class OneLaunchUpdates:
     ----------
     report
         Address of the Report that kernels count into.
+    memory
+        Address of `bytes_for` bytes, of which `zeroed_bytes_for` are 0.
     ranges
         Of the table.
 
@@ -82,15 +103,13 @@ class OneLaunchUpdates:
     MemoryError
     """
 
-    def __init__(self, engine: Engine, spec: KernelSpec, report: int, ranges: int, stream: Any) -> None:
+    def __init__(self, engine: Engine, spec: KernelSpec, report: int, memory: int, ranges: int) -> None:
         self._engine, self._spec = engine, spec
-        lengths, renewed, end = starts_of((8 * ADOPTED_WORDS, 16, 4 * ranges))[1:]
-        self._small = self._room = self._room_for(MOST_AWAITED, stream, end)
-        memory = self._small.memory
-        self._lengths, self._renewed, self._is_odd = memory.ptr + lengths, memory.ptr + renewed, False
+        lengths, renewed, *starts, _ = starts_of(_sizes(spec, ranges))[1:]
+        self._small = self._room = _Room(None, MOST_AWAITED, *(memory + start for start in starts))
+        self._lengths, self._renewed, self._is_odd = memory + lengths, memory + renewed, False
         self._slot = ResultSlot(engine, _PLACES)
-        self.batch = OneLaunchBatch(report=report, adopted=memory.ptr)
-        self.forget(stream)
+        self.batch = OneLaunchBatch(report=report, adopted=memory)
 
     def batch_to_leave(self, given: Batch, left: int, awaited: int) -> OneLaunchBatch | None:
         """The batch of an update that is left behind others; None if there is no room to adopt all of its pairs.
@@ -113,7 +132,12 @@ class OneLaunchUpdates:
             room = self._room
             if n > room.pairs:
                 return None
-        return self._batch(given, n, 0, room.keys, room.lists)
+        batch = self._batch(given, n, 0)
+        # The lists of elements lie where the pairs of this update would lie. An update of one block has read the number
+        # of an element before it adopts the pair, and no pair lies behind that number.
+        batch.locked = room.keys + awaited * self._spec.word_bytes
+        batch.left_out = room.next + 4 * awaited
+        return batch
 
     def batch_of(self, given: Batch, listed: Listed | None, count_probes: bool, lists: int) -> OneLaunchBatch:
         """The batch of an update that adopts no pairs.
@@ -126,16 +150,18 @@ class OneLaunchUpdates:
             Address of two uint32 for each element; 0 for few elements.
         """
         n, numbers = (given.n, 0) if listed is None else (listed.n, listed.numbers.ptr)
-        batch = self._batch(given, n, numbers, 0, lists or self._small.lists)
-        batch.count_probes = count_probes
+        batch = self._batch(given, n, numbers)
+        batch.count_probes, batch.adopted_keys = count_probes, 0
+        batch.left_out = lists or self._small.next
+        batch.locked = batch.left_out + 4 * n
         return batch
 
-    def _batch(self, given: Batch, n: int, numbers: int, adopted_keys: int, lists: int) -> OneLaunchBatch:
+    def _batch(self, given: Batch, n: int, numbers: int) -> OneLaunchBatch:
         batch, room = self.batch, self._room
         batch.n, batch.indices, batch.count, batch.count_probes, batch.finishes = n, numbers, 0, 0, 0
         batch.keys, batch.values, batch.out_flags = given.keys, given.values, given.flags
-        batch.op, batch.kind, batch.left_out, batch.locked = given.op, given.kind, lists, lists + 4 * n
-        batch.adopted_keys, batch.adopted_values, batch.adopted_next = adopted_keys, room.values, room.next
+        batch.op, batch.kind = given.op, given.kind
+        batch.adopted_keys, batch.adopted_values, batch.adopted_next = room.keys, room.values, room.next
         self._slot.address(batch)
         return batch
 
@@ -146,11 +172,8 @@ class OneLaunchUpdates:
                 self._room = self._room_for(pairs, stream)
                 return
 
-    def _room_for(self, pairs: int, stream: Any, before: int = 0) -> _Room:
-        """Room for so many pairs, behind so many bytes."""
-        spec = self._spec
-        sizes = before, pairs * spec.word_bytes, pairs * spec.value_word_bytes, 4 * pairs, 8 * pairs
-        _, *starts, end = starts_of(sizes)
+    def _room_for(self, pairs: int, stream: Any) -> _Room:
+        *starts, end = starts_of(_pair_sizes(self._spec, pairs))
         memory = self._engine.allocate(end, stream)
         return _Room(memory, pairs, *(memory.ptr + start for start in starts))
 
@@ -160,8 +183,7 @@ class OneLaunchUpdates:
 
     def batch_to_erase(self, given: Batch) -> OneLaunchBatch:
         """The batch of an erase."""
-        room, lengths = self._room, self._lengths
-        batch = self._batch(given, given.n, 0, room.keys, room.lists)
+        batch, lengths = self._batch(given, given.n, 0), self._lengths
         self._is_odd = odd = not self._is_odd
         batch.renewed, batch.renewals, batch.renewals_before = self._renewed, lengths + 8 * odd, lengths + 8 * (not odd)
         return batch

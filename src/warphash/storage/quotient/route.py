@@ -32,7 +32,7 @@ __all__ = [
     "PassPlan",
     "Way",
     "applies",
-    "locked_lanes",
+    "lanes_for",
     "may_build",
     "pass_plan_for",
     "puts_alone",
@@ -49,13 +49,17 @@ SPARE_ELEMENTS = LISTED_BYTES // 4
 FEW_FOR_A_BUCKET = 1
 """Elements for each bucket of a table up to which a batch may begin with one launch under locks, on a GPU."""
 
-MOST_FOR_A_BUCKET = 5
+MOST_FOR_A_BUCKET = 6
 """Elements for each bucket of a table up to which an update of up to `SPARE_ELEMENTS` is one launch, on a GPU. With
 more of them, most are not done under locks."""
 
-FEW_LEFT = 1 << 13
-"""Elements of an update without locks up to which those that it leaves go to one block at once. Of a table that is as
-full as one is that leaves batches, it leaves a sixteenth at most, if keys are spread evenly."""
+FEWEST_ALONE = 200_000
+"""Elements of an update from which on it begins without locks, and those that it leaves have a launch with locks. That
+launch takes 30 us of an H200, however few they are (docs/performance/quotient.md)."""
+
+KNOWN_SHARE = 0.25
+"""Of the elements of the last batch, the share that brought new keys up to which a smaller update begins without locks,
+too. What that leaves goes to one block at once."""
 
 IN_PLACE_SHARE = 128
 """Elements for each range of a batch up to which ranges may be left in place."""
@@ -167,7 +171,7 @@ class PassPlan(NamedTuple):
         return self.n // self.tile + self.parts if self.shift else 0
 
 
-def way_of_update(facts: Facts, n: int, op: Op, *, is_blank: bool) -> Way:
+def way_of_update(facts: Facts, n: int, op: int, *, is_blank: bool) -> Way:
     """The way of an update of ``n`` elements of a batch. A blank table has no trace of a key."""
     if facts.on_gpu and 0 < n <= min(SPARE_ELEMENTS, MOST_FOR_A_BUCKET * facts.buckets):
         return Way.FEW
@@ -187,12 +191,18 @@ def renewing_blocks(facts: Facts, n: int) -> int:
     return max(1, min(facts.ranges, n // 512))
 
 
-def locked_lanes(n: int) -> int:
-    """Lanes with locks for the elements that ``n`` lanes without locks leave: the host does not know their number."""
-    return 0 if n <= FEW_LEFT else n // 4
+def lanes_for(facts: Facts, n: int, op: int, new_share: float) -> tuple[int, int]:
+    """Lanes without locks for an update of ``n`` elements, and lanes with locks for all, or for those that are left.
+
+    The host does not know how many are left. Of a table that is as full as one is that leaves batches, a sixteenth is
+    left at most, if keys are spread evenly.
+    """
+    if not puts_alone(facts, op) or (n < FEWEST_ALONE and new_share > KNOWN_SHARE):
+        return 0, n
+    return n, n // 4 if n >= FEWEST_ALONE else 0
 
 
-def puts_alone(facts: Facts, op: Op) -> bool:
+def puts_alone(facts: Facts, op: int) -> bool:
     """Whether an update that has a lane for each element begins without locks."""
     return facts.puts_alone and op in (Op.KEEP, Op.REPLACE)
 

@@ -389,7 +389,7 @@ class ArraySlots(Generic[A]):
         self.recovery.step = self._recover_later
         ticket = 0
         try:
-            ticket = array.leave(batch, len(state.left), state.awaited)
+            ticket = array.leave(batch, len(state.left), state.awaited, self.new_share)
         except MemoryError:  # before a kernel was launched
             self.recovery.step = step
             raise

@@ -36,7 +36,7 @@ class LeavingArray(Protocol):
     most_left: int
     """Batches that may be under way."""
 
-    def leave(self, given: Batch, left: int, awaited: int) -> int:
+    def leave(self, given: Batch, left: int, awaited: int, new_share: float) -> int:
         """Launch a batch, and do not wait: its ticket; 0 for a batch that cannot be left, or not behind so many.
 
         Parameters
@@ -45,6 +45,8 @@ class LeavingArray(Protocol):
             With room for its flags. It combines no values.
         left, awaited
             How many batches were left before, and the elements of those that add keys.
+        new_share
+            Of the elements of the last batch that is counted, how many brought new keys: a hint.
 
         Raises
         ------
