@@ -131,6 +131,37 @@ BUGS = [
         puts_without_locks,
     ),
     bug(
+        "a stuck key is not sought again under the locks",
+        "if (const u32 hits = S::matches(here, e.home.remainder, false)) return Steps::combine_in(home, hits, b, e);\n"
+        "    if (const u32 hits = S::matches(there,",
+        "if (const u32 hits = S::matches(there,",
+        puts_without_locks,
+    ),
+    bug(
+        "another key is in the slot than the one that was chosen",
+        "if (other_bucket(t, e.home.bucket, move.slot) != move.to) return Steps::kAgain;",
+        "",
+        puts_without_locks,
+    ),
+    bug(
+        "a key moves to a full bucket",
+        "if (!free) return Steps::kAgain;\n    const Word remainder",
+        "const Word remainder",
+        puts_without_locks,
+    ),
+    bug(
+        "a key moves for a stuck one and its filter is not told",
+        "fetch_or(home->words, D::filter_bit(remainder));",
+        "",
+        puts_without_locks,
+    ),
+    bug(
+        "a lock of two is not given back",
+        "locks.unlock(high);",
+        "",
+        puts_without_locks,
+    ),
+    bug(
         "a replaced value is forgotten without locks",
         "if (b.op == kReplace) store_relaxed(S::value(line->words, first_bit(hits)), s.operand);",
         "",

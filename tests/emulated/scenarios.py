@@ -386,7 +386,8 @@ def puts_without_locks(case: Case, rng: np.random.Generator) -> None:
                 if second % 10 and twin is not None:
                     guests.append(guest)
                     twins.append(twin)
-            stuck.append(next(h for r, h in pairs if second_of(home, r) in range(0, 60, 10)))
+            between = ((r, h) for r, h in pairs if second_of(home, r) in range(0, 60, 10))
+            stuck += [h for _, (_, h) in zip(range(4), between, strict=False)]
         there, new = (keys_with(table, np.array(hashes, np.uint32)) for hashes in (full, guests + twins + stuck))
         everything = np.concatenate([there, new])
         model.inserted(there, numbers(case, len(there)), table.insert(there, numbers(case, len(there))))
@@ -580,14 +581,15 @@ def sums_of_rows(case: Case, rng: np.random.Generator) -> None:
 def builds(case: Case, rng: np.random.Generator) -> None:
     """Tables made of arrays: of keys that nearly fill them, and of keys that repeat."""
     keys = pool(case, rng, 300)
-    for batch, fill in ((keys, {"capacity": 300}), (crowd(keys, 900, rng), {}), (np.repeat(keys[:3], 200), {})):
-        values = numbers(case, len(batch))
-        table = case.from_arrays(batch, values, **fill)
-        found_values, found = table.find(batch)
-        given = set(zip(batch.tolist(), values.tolist(), strict=True))
-        assert len(table) == len(np.unique(batch)) and found.all()
-        assert given.issuperset(zip(batch.tolist(), found_values.tolist(), strict=True))
-        table.check()
+    with mock.patch.object(route, "MOST_FOR_A_BUCKET", 0):  # no build of a quotient table is an update of few
+        for batch, fill in ((keys, {"capacity": 300}), (crowd(keys, 900, rng), {}), (np.repeat(keys[:3], 200), {})):
+            values = numbers(case, len(batch))
+            table = case.from_arrays(batch, values, **fill)
+            found_values, found = table.find(batch)
+            given = set(zip(batch.tolist(), values.tolist(), strict=True))
+            assert len(table) == len(np.unique(batch)) and found.all()
+            assert given.issuperset(zip(batch.tolist(), found_values.tolist(), strict=True))
+            table.check()
 
 
 def moves(case: Case, rng: np.random.Generator) -> None:

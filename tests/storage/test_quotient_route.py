@@ -8,10 +8,13 @@ import pytest
 
 from warphash.runtime.abi import Op
 from warphash.storage.quotient.route import (
+    FEWEST_ALONE,
     FEWEST_ELEMENTS,
     FEWEST_PER_RANGE,
     FEWEST_PER_SCATTERED_RANGE,
     IN_PLACE_SHARE,
+    KNOWN_SHARE,
+    LANES_STUCK,
     LAUNCH_ELEMENTS,
     MOST_BINS,
     MOST_ELEMENTS,
@@ -93,18 +96,16 @@ def test_an_update_without_locks_goes_in_lanes_before_it_goes_in_passes(op: Op) 
 @pytest.mark.parametrize(
     ("n", "op", "new_share", "lanes"),
     [
-        (100_000, Op.KEEP, 1.0, (0, 100_000)),
-        (100_000, Op.KEEP, 0.2, (100_000, 0)),
-        (199_999, Op.REPLACE, 0.0, (199_999, 0)),
-        (199_999, Op.REPLACE, 0.3, (0, 199_999)),
-        (200_000, Op.KEEP, 1.0, (200_000, 50_000)),
-        (200_000, Op.KEEP, 0.0, (200_000, 50_000)),
-        (200_000, Op.ADD, 0.0, (0, 200_000)),
+        (FEWEST_ALONE - 1, Op.KEEP, 1.0, (0, 0)),
+        (FEWEST_ALONE - 1, Op.KEEP, KNOWN_SHARE, (FEWEST_ALONE - 1, 0)),
+        (FEWEST_ALONE, Op.KEEP, 1.0, (FEWEST_ALONE, FEWEST_ALONE // LANES_STUCK)),
+        (FEWEST_ALONE, Op.REPLACE, 0.0, (FEWEST_ALONE, FEWEST_ALONE // LANES_STUCK)),
+        (FEWEST_ALONE, Op.ADD, 0.0, (0, 0)),
     ],
 )
 def test_lanes_with_locks_and_without(n: int, op: Op, new_share: float, lanes: tuple[int, int]) -> None:
     alone = GPU._replace(puts_alone=True)
-    assert lanes_for(alone, n, op, new_share) == lanes and lanes_for(GPU, n, op, new_share) == (0, n)
+    assert lanes_for(alone, n, op, new_share) == lanes and lanes_for(GPU, n, op, new_share) == (0, 0)
 
 
 @pytest.mark.parametrize(("facts", "n", "is_blank", "in_order", "way"), ERASES)

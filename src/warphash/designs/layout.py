@@ -473,7 +473,7 @@ class Quotients:
             "count": ("reserve", "scatter", "build", "find"),
             "apply_in_place": ("apply",),
             "update_few": ("find",),
-            "put_alone": ("update_locked", "update_few"),
+            "put_alone": ("put_stuck", "update_few"),
             "update_locked": ("update_few",),
             "erase_alone": ("renew_filters",),
         }

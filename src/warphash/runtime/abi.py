@@ -524,7 +524,7 @@ class OneLaunchBatch(QuotientBatch):
     """
 
     _fields_ = _words(
-        "locked left_out adopted adopted_keys adopted_values adopted_next finishes renewed renewals renewals_before "
+        "stuck left_out adopted adopted_keys adopted_values adopted_next finishes renewed renewals renewals_before "
         "answer ticket"
     )
 

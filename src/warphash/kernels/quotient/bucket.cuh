@@ -213,6 +213,12 @@ struct MarkedSlots : LineLayout<Word_, kValueBytes, kSlots_> {
       if (shift + kFieldBits > 32) fetch_or(w + word + 1, x >> (32 - shift));
     }
   }
+  // The field of a slot of a line that others change, and the remainder in it.
+  WARPHASH_FN static u32 field_now(const u32* w, u32 slot) {
+    const u32 bit = kFilterBits + slot * kFieldBits;
+    return load_relaxed(w + bit / 32) >> bit % 32 & kFieldMask;
+  }
+  WARPHASH_FN static Word remainder_in(u32 field) { return static_cast<Word>(field >> 2); }
   // For a slot that was vacant in the line as it was `seen`, while other threads fill slots: false if one of them has
   // changed the word of the slot.
   WARPHASH_FN static bool try_put(u32* w, const u32 (&seen)[kLineWords], u32 slot, Word remainder, bool guest) {

@@ -350,14 +350,18 @@ class QuotientArray:
 
     def _launch_lanes(self, batch: OneLaunchBatch, new_share: float, stream: Any) -> None:
         """Launch a lane for each element. The batch then has the list of those that are left."""
-        report = batch.report
-        alone, locked = route.lanes_for(self._facts, batch.n, batch.op, new_share)
-        if alone:
-            self.program.run("put_alone", self.table, batch, alone, stream)
-            batch.indices, batch.count = batch.locked, report + WINNERS
-        if locked:
-            self.program.run("update_locked", self.table, batch, locked, stream)
-            batch.indices, batch.count = batch.left_out, report + LEFTOVER
+        n: int = batch.n
+        report, run = batch.report, self.program.run
+        alone, stuck = route.lanes_for(self._facts, n, batch.op, new_share)
+        if not alone:
+            run("update_locked", self.table, batch, n, stream)
+        else:
+            run("put_alone", self.table, batch, alone, stream)
+            batch.indices, batch.count = batch.stuck, report + WINNERS
+            if not stuck:
+                return
+            run("put_stuck", self.table, batch, stuck, stream)
+        batch.indices, batch.count = batch.left_out, report + LEFTOVER
 
     def _make_updates(self) -> OneLaunchUpdates:
         self._updates = updates = OneLaunchUpdates(self.engine, self.spec, self._report, self._at_updates, self.ranges)

@@ -135,7 +135,7 @@ class OneLaunchUpdates:
         batch = self._batch(given, n, 0)
         # The lists of elements lie where the pairs of this update would lie. An update of one block has read the number
         # of an element before it adopts the pair, and no pair lies behind that number.
-        batch.locked = room.keys + awaited * self._spec.word_bytes
+        batch.stuck = room.keys + awaited * self._spec.word_bytes
         batch.left_out = room.next + 4 * awaited
         return batch
 
@@ -153,7 +153,7 @@ class OneLaunchUpdates:
         batch = self._batch(given, n, numbers)
         batch.count_probes, batch.adopted_keys = count_probes, 0
         batch.left_out = lists or self._small.next
-        batch.locked = batch.left_out + 4 * n
+        batch.stuck = batch.left_out + 4 * n
         return batch
 
     def _batch(self, given: Batch, n: int, numbers: int) -> OneLaunchBatch:

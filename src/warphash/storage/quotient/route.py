@@ -1,9 +1,9 @@
 """Which kernels a batch of a quotient table takes: decided from numbers alone.
 
 1. An update of few elements is one launch of one block, under locks of buckets (``kernels/quotient/gpu/few.cuh``).
-2. A batch of few elements for a table with pairs begins with one launch, of a lane for each element
-   (``kernels/quotient/gpu/put.cuh``, ``locked.cuh``, ``erase.cuh``). The elements that an update leaves take the first
-   way. An erase leaves none.
+2. A batch of few elements for a table with pairs has a lane for each element (``kernels/quotient/gpu/put.cuh``,
+   ``stuck.cuh``, ``locked.cuh``, ``erase.cuh``). The elements that an update leaves take the first way. An erase leaves
+   none.
 3. All other elements are brought to the ranges of their keys, a launch of many of them at a time: in passes
    (``kernels/quotient/gpu/partition.cuh``), or one by one. Then the elements of each range are applied.
 
@@ -53,13 +53,17 @@ MOST_FOR_A_BUCKET = 6
 """Elements for each bucket of a table up to which an update of up to `SPARE_ELEMENTS` is one launch, on a GPU. With
 more of them, most are not done under locks."""
 
-FEWEST_ALONE = 200_000
-"""Elements of an update from which on it begins without locks, and those that it leaves have a launch with locks. That
-launch takes 30 us of an H200, however few they are (docs/performance/quotient.md)."""
+FEWEST_ALONE = 50_000
+"""Elements of an update from which on it begins without locks, and the keys whose two buckets are full have a launch of
+their own."""
 
 KNOWN_SHARE = 0.25
 """Of the elements of the last batch, the share that brought new keys up to which a smaller update begins without locks,
 too. What that leaves goes to one block at once."""
+
+LANES_STUCK = 2
+"""Elements of an update without locks for each lane of the launch for those that are left. Eight lanes take up an
+element together (``kernels/quotient/gpu/stuck.cuh``), and then another one."""
 
 IN_PLACE_SHARE = 128
 """Elements for each range of a batch up to which ranges may be left in place."""
@@ -192,14 +196,14 @@ def renewing_blocks(facts: Facts, n: int) -> int:
 
 
 def lanes_for(facts: Facts, n: int, op: int, new_share: float) -> tuple[int, int]:
-    """Lanes without locks for an update of ``n`` elements, and lanes with locks for all, or for those that are left.
+    """Lanes without locks for an update of ``n`` elements, and lanes for those that are left. 0 and 0: all take locks.
 
     The host does not know how many are left. Of a table that is as full as one is that leaves batches, a sixteenth is
     left at most, if keys are spread evenly.
     """
     if not puts_alone(facts, op) or (n < FEWEST_ALONE and new_share > KNOWN_SHARE):
-        return 0, n
-    return n, n // 4 if n >= FEWEST_ALONE else 0
+        return 0, 0
+    return n, -(-n // LANES_STUCK) if n >= FEWEST_ALONE else 0
 
 
 def puts_alone(facts: Facts, op: int) -> bool:

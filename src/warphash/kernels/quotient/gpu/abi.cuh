@@ -16,7 +16,7 @@ struct AdoptedPairs {
 // A batch for a quotient table whose elements have a lane each (quotient/gpu/put.cuh, quotient/gpu/locked.cuh,
 // quotient/gpu/few.cuh, quotient/gpu/erase.cuh). Its report is all 0 before, and is so again behind the last launch.
 struct OneLaunchBatch : QuotientBatch {
-  u64 locked;           // u32 list of the elements that put_alone leaves, its length in Report::winners
+  u64 stuck;            // u32 list of the elements that put_alone leaves, its length in Report::winners
   u64 left_out;         // u32 list of the elements that are left by all others, its length in Report::leftover
   u64 adopted;          // address of the AdoptedPairs
   u64 adopted_keys;     // Word per adopted pair; 0 to adopt none. Otherwise every element has a flag

@@ -1,5 +1,5 @@
 // An update of few elements: one launch of one block, which leaves none. Also the last launch of an update whose others
-// have left some elements (quotient/gpu/put.cuh, quotient/gpu/locked.cuh). The host need not wait for either.
+// have left some elements (quotient/gpu/put.cuh, quotient/gpu/stuck.cuh, quotient/gpu/locked.cuh). The host need not wait for either.
 //
 // Protocol, for the elements of the batch or for those that were left, as many at a time as there are threads.
 //   1. Each thread looks for its key. A key that is there gets its value combined. Only values change in the lines

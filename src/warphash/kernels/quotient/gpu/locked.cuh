@@ -1,6 +1,6 @@
 // An update of a few elements for each range: a lane has an element, and a lock of the buckets that it changes. Elements
 // that find no place in this way are left to one block, which comes next (quotient/gpu/few.cuh). Where a slot is filled
-// by one store, most elements have been done before, without locks (quotient/gpu/put.cuh): the others are listed.
+// by one store, large updates that combine no values go without locks (quotient/gpu/put.cuh).
 //
 // Why. To bring elements to their ranges takes several kernels, and the host has as many to launch. Where a range gets
 // few elements, most of the time of a batch goes there. Here an element costs two atomic operations, and the line or
@@ -96,6 +96,19 @@ struct ChangeUnderLocks {
     return kFound;
   }
 
+  WARPHASH_FN static typename S::Value value_in(Line* line, u32 slot) {
+    if constexpr (S::kHasValue) return load_relaxed(S::value(line->words, slot));
+    return 0;
+  }
+
+  // Puts the key into the first of some vacant slots of a line.
+  WARPHASH_FN static Result put(Line* line, u32 vacant, bool guest, const Element& e) {
+    const u32 slot = first_bit(vacant);
+    S::put_beside(line->words, slot, e.home.remainder, guest);
+    if constexpr (S::kHasValue) *S::value(line->words, slot) = e.operand;
+    return kAdded;
+  }
+
  private:
   // How many earlier lanes of the warp have this bucket. All lanes call it.
   WARPHASH_FN static u32 rank_of(u32 bucket, bool live) {
@@ -181,18 +194,6 @@ struct ChangeUnderLocks {
     }
     return kLeft;
   }
-  WARPHASH_FN static typename S::Value value_in(Line* line, u32 slot) {
-    if constexpr (S::kHasValue) return load_relaxed(S::value(line->words, slot));
-    return 0;
-  }
-
-  // Puts the key into the first of some vacant slots of a line.
-  WARPHASH_FN static Result put(Line* line, u32 vacant, bool guest, const Element& e) {
-    const u32 slot = first_bit(vacant);
-    S::put_beside(line->words, slot, e.home.remainder, guest);
-    if constexpr (S::kHasValue) *S::value(line->words, slot) = e.operand;
-    return kAdded;
-  }
 };
 
 template <class D>
@@ -204,26 +205,17 @@ struct UpdateLocked {
   static constexpr u32 kBlocks = 6;  // without it, 48 registers a thread leave room for five
 
   WARPHASH_FN static void run(const QuotientTable& t, const OneLaunchBatch& b) {
-    const u64 n = b.count ? *pointer<const u64>(b.count) : b.n, i = thread_in_grid();
-    const bool live = i < n, waits = Adopted<D>{b}.count() > 0;
+    const u64 i = thread_in_grid();
+    const bool live = i < b.n, waits = Adopted<D>{b}.count() > 0;
     typename Steps::Element e = {};
     if (live) e = Steps::element(t, b, element_of(b, i));
     Tally tally;
     const auto result = Steps::in_turns(t, b, {locks_of(t)}, e, live && !waits, tally);
     const bool left = live && (waits || result == Steps::kLeft);
     if (live && !left) Steps::enter(b, e, result, tally);
-    leave(b, left, e.number);
-    flush<UpdateLocked>(b, tally);
-    // A list may have more elements than the grid has threads.
-    for (u64 k = i + threads_in_grid(); k - thread_in_block() < n; k += threads_in_grid())
-      leave(b, k < n, k < n ? element_of(b, k) : 0);
-  }
-
- private:
-  // All threads of a block call it.
-  WARPHASH_FN static void leave(const OneLaunchBatch& b, bool left, u32 element) {
     const u64 place = reserve(&report_of(b)->leftover, left);
-    if (left) pointer<u32>(b.left_out)[place] = element;
+    if (left) pointer<u32>(b.left_out)[place] = e.number;
+    flush<UpdateLocked>(b, tally);
   }
 };
 

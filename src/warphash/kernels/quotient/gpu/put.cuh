@@ -1,5 +1,5 @@
 // An update of few elements for each range, without locks: a lane has an element. Keys for which both buckets are full are
-// left to lanes with locks (quotient/gpu/locked.cuh). For slots that one store fills (kFieldIsOneStore of
+// left to groups of lanes with locks (quotient/gpu/stuck.cuh). For slots that one store fills (kFieldIsOneStore of
 // quotient/bucket.cuh), and for values that are kept or replaced.
 //
 // Protocol of an element.
@@ -82,7 +82,7 @@ struct PutAlone {
   WARPHASH_FN static bool lists(int, const State& s) { return s.result == kLeft; }
   WARPHASH_FN static Entry entry(const State& s) { return s.element; }
   WARPHASH_FN static void enter(const OneLaunchBatch& b, int, u64 place, Entry element) {
-    pointer<u32>(b.locked)[place] = element;
+    pointer<u32>(b.stuck)[place] = element;
   }
 
  private:
