@@ -174,8 +174,8 @@ def fail_in_the_second_round(verb: str) -> tuple[int, dict[int, str]]:
 
     table = new_map()
     keys, ones = mine(table), np.ones(N, np.int64)
-    if verb == "erase":
-        table.insert(keys, ones)
+    there = N if verb == "erase" else N // 2  # a batch for an empty table goes in one round
+    table.insert(keys[:there], ones[:there])
 
     def call() -> Any:
         return table.erase(keys) if verb == "erase" else getattr(table, verb)(keys, ones)
@@ -232,10 +232,11 @@ def refuse_each_allocation(verb: str) -> tuple[int, list[int]]:
         table = new_map()
         keys, ones = mine(table), np.ones(N, np.int64)
         given = [np.repeat(keys, 200) if verb == "hot" else keys.astype(np.float64)[::-1]]
-        if verb in ("insert", "max", "add", "hot"):
+        if verb in ("insert", "first", "max", "add", "hot"):
             given.append(np.ones(len(given[0]), np.int64))
-        table.insert(keys, ones)
-        call = {"hot": "assign", "max": "upsert", "add": "upsert"}.get(verb, verb)
+        if verb != "first":
+            table.insert(keys, ones)
+        call = {"hot": "assign", "first": "insert", "max": "upsert", "add": "upsert"}.get(verb, verb)
         options = {"op": verb} if verb in ("max", "add") else {}
         is_failed = has_begun = False
         with (
@@ -271,11 +272,11 @@ def refuse_each_allocation(verb: str) -> tuple[int, list[int]]:
         check(table, n=0 if verb == "erase" else None)
 
 
-@pytest.mark.parametrize("verb", ["insert", "max", "add", "find", "erase", "hot"])
+@pytest.mark.parametrize("verb", ["insert", "first", "max", "add", "find", "erase", "hot"])
 def test_memory_that_is_refused_at_each_allocation(ranks: Ranks, verb: str) -> None:
     made = ranks.run(refuse_each_allocation, verb)
     assert made[0] == made[1] == made[2]
-    assert made[0][0] > 8, "messages and the engine"
+    assert made[0][0] > 6, "messages and the engine"
 
 
 def refuse_each_message(verb: str) -> int:
@@ -343,7 +344,7 @@ def interrupt_a_call(when: str) -> tuple[bool, int]:
             timer.start()
             table.insert(keys, ones)
         else:
-            with patched(HashMap, "insert", raising(2, interrupt)):
+            with patched(HashMap, "insert", raising(1, interrupt)):
                 table.insert(keys, ones)
     except KeyboardInterrupt:
         was_interrupted = True

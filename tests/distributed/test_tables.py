@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from .ranks import Ranks
+from .ranks import Ranks, new_ranks
 
 KEYS, STEPS = 4_000, 40
 TYPES = [("int64", "int64"), ("uint32", "float32"), ("S12", ("int32", 3)), (("int16", 5), "float64")]
@@ -43,8 +43,11 @@ def walk(key: Any, value: Any, piece_bytes: int, seed: int, kind: str) -> tuple[
     for step in range(STEPS):
         sizes = [chance.choice([0, 1, 50, 3_000, 40_000]) for _ in range(world)]
         batches = [[chance.randrange(KEYS) for _ in range(n)] for n in sizes]
-        if chance.random() < 0.2:
-            batches = [[7] * n for n in sizes]
+        hot = chance.random()
+        if hot < 0.4:  # one key alone, or two of them among others
+            batches = [
+                [7 if hot < 0.2 else chance.choice([7, 9, chance.randrange(KEYS)]) for _ in range(n)] for n in sizes
+            ]
         mine, verb = batches[rank], chance.choice(["insert", "assign", "upsert", "erase", "find_or_insert", "contains"])
         keys, values = given(keys_of(mine, key)), given(values_of([k + step for k in mine], value))
         everything, before = [k for batch in batches for k in batch], set(model)
@@ -199,3 +202,13 @@ def number_too_many() -> str:
 
 def test_numbers_that_do_not_fit_are_refused_and_no_key_is_added(ranks: Ranks) -> None:
     assert all("make the table with wider values" in text for text in ranks.run(number_too_many))
+
+
+@pytest.mark.parametrize("world", [2, 4])
+def test_other_numbers_of_ranks(world: int) -> None:
+    pytest.importorskip("torch")
+    with new_ranks(world) as some:
+        made = some.run(walk, "int64", "int64", 1_700, 3, "torch")
+        assert {total for total, _ in made} == {sum(own for _, own in made)}
+        some.run(walk_of_lists, "int64", 1_700, 4)
+        some.run(walk_of_numbers, "int64", "int32", 3_000, 0, 5)

@@ -27,11 +27,12 @@ WRONG = {
     "sessions.py": ("begins[offsets[:-1]] = True", ""),
     "tpch.py": ("100 - pl.col", "101 - pl.col"),
     "train_embedding.py": ("restored.load_state_dict(checkpoint)", ""),
+    "train_sharded_embedding.py": ('.load({"model": model}', '.load({"model": model.state_dict()}'),
     "voxels.py": ('x=(x, "mean")', 'x=(x, "max")'),
 }
 """A piece of each example, and what makes the answer wrong in its place."""
 
-OF_PROCESSES = ("reshard_checkpoint.py", "resume_counts.py")
+OF_PROCESSES = ("reshard_checkpoint.py", "resume_counts.py", "train_sharded_embedding.py")
 """Which start processes by torchrun, for more than ten seconds."""
 
 

@@ -36,6 +36,18 @@ def many_ranks(engine: EmulatedEngine) -> None:
     check_order(engine, keys, 200, [random_rows(3_000, 24)])
 
 
+def keys_apart_of_few_ranks(engine: EmulatedEngine) -> None:
+    keys = random_rows(1_500, 8)
+    keys[::2], keys[1::4] = keys[0], keys[1]
+    check_order(engine, keys, 3, [random_rows(1_500, 4), random_rows(1_500, 24)], apart=keys[:2])
+
+
+def keys_apart_of_many_ranks(engine: EmulatedEngine) -> None:
+    keys = random_rows(1_500, 4)
+    keys[::2], keys[1::4] = keys[0], keys[1]
+    check_order(engine, keys, 100, [random_rows(1_500, 4)], apart=np.concatenate([keys[:2], random_rows(3, 4)]))
+
+
 def sums_of_several_tiles(engine: EmulatedEngine) -> None:
     """A block sums up the counts of more segments than its threads have at a time."""
     ranks, segments = 3, 5_000
@@ -77,6 +89,24 @@ BUGS = [
         few_ranks,
     ),
     Bug(
+        "the elements of a key apart behind the first one have a place, too",
+        "return before == 0 || (kRestores && !once) ? place_of_key : kNoPlace;",
+        "return place_of_key + (kRestores ? 0 : before);",
+        keys_apart_of_few_ranks,
+    ),
+    Bug(
+        "keys apart of later ranks have places in the run of an earlier one",
+        "if (rank / kWarpLanes == of_first / kWarpLanes) mine_ =",
+        "if (of_first == 0) mine_ =",
+        keys_apart_of_many_ranks,
+    ),
+    Bug(
+        "a key apart without elements has a row",
+        "const bool has_elements = pointer<const u32>(t.sizes)[t.ranks + key];",
+        "const bool has_elements = true;",
+        keys_apart_of_many_ranks,
+    ),
+    Bug(
         "the sums of the next tile overwrite those of this one",
         "    block_barrier();  // before the sums of the next tile are written\n",
         "",
@@ -89,7 +119,7 @@ BUGS = [
         sums_of_several_tiles,
     ),
 ]
-SCENARIOS = (few_ranks, many_ranks, sums_of_several_tiles)
+SCENARIOS = (few_ranks, many_ranks, keys_apart_of_few_ranks, keys_apart_of_many_ranks, sums_of_several_tiles)
 
 
 def failure(scenario: Scenario, engine: EmulatedEngine, seed: int) -> str | None:

@@ -60,26 +60,52 @@ def shards(engine: Engine, keys: Rows, skew: int = 0) -> npt.NDArray[np.uint16]:
     return out.read().reshape(-1).view(np.uint16)
 
 
-def check_order(engine: Engine, keys: Rows, ranks: int, columns: list[Rows], skew: int = 0, run_rows: int = 1) -> None:
-    """Bring keys and columns into the order of owners, and back, and compare with a stable sort."""
-    n = len(keys)
+def check_order(
+    engine: Engine,
+    keys: Rows,
+    ranks: int,
+    columns: list[Rows],
+    skew: int = 0,
+    run_rows: int = 1,
+    apart: Rows | None = None,
+) -> None:
+    """Bring keys and columns into the order of owners, and back, and compare with a stable sort.
+
+    ``apart``: rows of keys apart.
+    """
+    n, width = keys.shape
     given = [Held(engine, column, skew) for column in (keys, *columns)]
     moved = [room(engine, n + ranks * run_rows, column.shape[1], skew) for column in (keys, *columns)]
-    restored = [room(engine, n, column.shape[1], skew) for column in (keys, *columns)]
+    restored, first = ([room(engine, n, column.shape[1], skew) for column in (keys, *columns)] for _ in range(2))
     counts = room(engine, ranks, 8)
-    order = OwnerOrder(engine, given[0].ptr, keys.shape[1], n, ranks, counts.ptr, None, run_rows=run_rows)
+    words = None if apart is None else np.pad(apart, ((0, 0), (0, 8 - width))).view(np.uint64)[:, 0]
+    order = OwnerOrder(engine, given[0].ptr, width, n, ranks, counts.ptr, None, run_rows=run_rows, apart=words)
     owners = shards(engine, keys).astype(np.int64) * ranks // SHARDS
-    sizes = np.bincount(owners, minlength=ranks)
+    numbers = np.full(n, -1)
+    for number, key in enumerate([] if apart is None else apart):
+        numbers[(keys == key).all(axis=1)] = number
+    # Rows: the first element of each key apart, ahead of the others of its rank, and all elements of no such key.
+    is_first = np.zeros(n, bool)
+    is_first[[np.flatnonzero(numbers == number)[0] for number in set(numbers) - {-1}]] = True
+    has_row = is_first | (numbers < 0)
+    rows = np.flatnonzero(has_row)
+    rows = rows[np.lexsort((rows, np.where(numbers[rows] < 0, n, numbers[rows]), owners[rows]))]
+    sizes = np.bincount(owners[rows], minlength=ranks)
     assert counts.read().reshape(-1).view(np.int64).tolist() == sizes.tolist()
     begins = np.array(run_starts(sizes.tolist(), run_rows)[:-1], np.int64)
     assert not (begins % run_rows).any()
     widths = [column.shape[1] for column in (keys, *columns)]
     with refusing(engine, 1, once=False) as refusals:
         order.move([(a.ptr, b.ptr, width) for a, b, width in zip(given, moved, widths, strict=True)], None)
-        order.restore([(a.ptr, b.ptr, width) for a, b, width in zip(moved, restored, widths, strict=True)], None)
+        for targets, once in ((restored, False), (first, True)):
+            triples = [(a.ptr, b.ptr, width) for a, b, width in zip(moved, targets, widths, strict=True)]
+            order.restore(triples, None, [once] * len(widths))
     assert not refusals.asked
-    sorted_by_owner = np.argsort(owners, kind="stable")
-    places = np.arange(n) + np.repeat(begins - (sizes.cumsum() - sizes), sizes)
-    for column, there, back in zip((keys, *columns), moved, restored, strict=True):
-        assert (there.read()[places] == column[sorted_by_owner]).all()
-        assert (back.read() == column).all()
+    places = np.arange(len(rows)) + np.repeat(begins - (sizes.cumsum() - sizes), sizes)
+    source = np.arange(n)  # the element whose row each one gets
+    for number in set(numbers) - {-1}:
+        source[numbers == number] = np.flatnonzero(numbers == number)[0]
+    for column, there, back, once_back in zip((keys, *columns), moved, restored, first, strict=True):
+        assert (there.read()[places] == column[rows]).all()
+        assert (back.read() == column[source]).all()
+        assert (once_back.read() == column * has_row[:, None]).all()

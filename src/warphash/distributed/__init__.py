@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import datasets
 from .datasets import batches
+from .embedding import ShardedEmbedding
 from .exchange import Exchanged, exchange
 from .join import join
 from .multimap import ShardedMultiMap
@@ -13,6 +14,7 @@ from .tables import ShardedMap, ShardedSet
 
 __all__ = [
     "Exchanged",
+    "ShardedEmbedding",
     "ShardedGroupBy",
     "ShardedMap",
     "ShardedMultiMap",

@@ -5,12 +5,15 @@ Protocol of a call (`Call`). All ranks of a group make the same calls, in the sa
 1. A rank prepares: it checks its arguments and allocates all that the call needs.
 2. `Call.agree`: each rank tells all ranks one header of 64-bit words::
 
-       [ number of the call | digest of its text | whether step 1 failed | a number for each rank ... ]
+       [ number of the call | digest of its text | whether step 1 failed | number for all | a number for each rank ... ]
 
    If a rank failed, or if ranks make different calls, all ranks raise `CollectiveError` here. Nothing was exchanged.
 3. `Call.exchange`, any number of times. The headers say how many rows each rank sends to each other one. So all ranks
    know all sizes, and nobody waits for a message that nobody sends.
 4. `Call.conclude`: each rank tells whether its part failed. All ranks raise, or none.
+
+On a GPU, steps 2 and 4 use a stream of their own. So a rank waits for what the others tell, and not for what it has
+launched meanwhile: a header is behind its numbers (`Channel.mark`), and the word of step 4 is behind nothing.
 
 A rank that does not answer within the time-out of the group, or whose process ended, is lost: `PeerLost`. Then no rank
 can know what the others have done, and the channel refuses all further calls.
@@ -41,8 +44,8 @@ __all__ = ["Call", "Channel", "Message", "channel_of"]
 
 T = TypeVar("T")
 
-_FIELDS = 3
-"""Of a header, ahead of the numbers for ranks: call, digest, failure."""
+_FIELDS = 4
+"""Of a header, ahead of the numbers for ranks: call, digest, failure, number for all."""
 
 _WORD_BYTES = 8
 
@@ -92,9 +95,12 @@ class Channel:
         self.calls = 0
         self._lock = threading.Lock()
         self._lost: str | None = None
+        self._words = torch.empty(_FIELDS, dtype=torch.int64, pin_memory=self.place.type == "cuda")
+        of_gpu: Any = torch.cuda  # whose functions have no types
+        self._aside = of_gpu.Stream(self.place) if self.place.type == "cuda" else None
         with self.peers():
             timeout = _timeout_of(group, self.place)
-            self.group = _group_like(group, self.ranks, self.ranks[self.rank], timeout)
+            self.group = _group_like(group, self.ranks, self.ranks[self.rank], timeout, self.place)
 
     @property
     def device(self) -> str:
@@ -156,6 +162,27 @@ class Channel:
                 made.fail(error)
                 raise
 
+    def mark(self) -> Any:
+        """What is launched in the stream of messages by now; None on a CPU, where all of that is done."""
+        return None if self._aside is None else torch.cuda.current_stream(self.place).record_event()
+
+    @contextmanager
+    def aside(self, behind: Any = None) -> Iterator[None]:
+        """Use a stream beside that of the messages, on a GPU; behind a `mark`."""
+        if self._aside is None:
+            yield
+            return
+        if behind is not None:
+            self._aside.wait_event(behind)
+        with torch.cuda.stream(self._aside):
+            yield
+
+    def write(self, words: Sequence[int], target: torch.Tensor) -> None:
+        """Write the first words of a row of integers, and no others until all ranks have heard these."""
+        source = self._words[: len(words)]
+        source.copy_(torch.tensor(words, dtype=torch.int64))
+        target[: len(words)].copy_(source, non_blocking=True)
+
     def done(self, text: str, work: Callable[[], T]) -> T:
         """Do local work that may take long, and then hear of all ranks: all did theirs, or all raise.
 
@@ -203,19 +230,26 @@ class Call:
     ----------
     is_announced
         Whether this rank has told the others its header.
+    for_all
+        The number for all of each rank, of the last headers.
     """
 
     def __init__(self, channel: Channel, text: str) -> None:
         self._channel, self._text = channel, text
         self.is_announced = False
+        self.for_all: list[int] = []
 
-    def agree(self, header: torch.Tensor | None = None) -> list[list[int]]:
+    def agree(self, header: torch.Tensor | None = None, behind: Any = None, *, for_all: int = 0) -> list[list[int]]:
         """Tell all ranks this rank's header, and hear theirs.
 
         Parameters
         ----------
         header
             With the numbers for ranks, which the stream of messages may still be writing. None: there are no numbers.
+        behind
+            A `Channel.mark` behind the numbers; None: now.
+        for_all
+            A number that this rank tells all ranks.
 
         Returns
         -------
@@ -229,18 +263,20 @@ class Call:
         PeerLost
             If a rank does not answer.
         """
-        return self._agree(self._channel.header() if header is None else header, None)
+        return self._agree(header, None, behind, for_all)
 
     def fail(self, error: BaseException) -> None:
         """As `agree`, of a rank whose preparation raised ``error``: raises on all ranks."""
-        self._agree(self._channel.header(), error)
+        self._agree(None, error)
 
-    def _agree(self, header: torch.Tensor, error: BaseException | None) -> list[list[int]]:
+    def _agree(
+        self, header: torch.Tensor | None, error: BaseException | None, behind: Any = None, for_all: int = 0
+    ) -> list[list[int]]:
+        header = self._channel.header() if header is None else header
         self.is_announced = True
         number, text = self._channel.calls, self._text
-        fields = [number, zlib.crc32(text.encode()), error is not None]
-        header[:_FIELDS].copy_(torch.tensor(fields, dtype=torch.int64))
-        rows = self._gathered(header)
+        words = [number, zlib.crc32(text.encode()), error is not None, for_all]
+        rows = self._gathered(words, header, behind or self._channel.mark())
         if len({(row[0], row[1]) for row in rows}) > 1:
             texts = dict(enumerate(self.told(f"call {number}, {text}")))
             raise CollectiveError(
@@ -249,6 +285,7 @@ class Call:
                 texts,
             ) from error
         self._raise_alike([bool(row[2]) for row in rows], error, rounds=0)
+        self.for_all = [row[3] for row in rows]
         return [row[_FIELDS:] for row in rows]
 
     def exchange(self, sent: Iterable[Message], received: Iterable[Message]) -> Callable[[], None]:
@@ -295,8 +332,8 @@ class Call:
         PeerLost
             If a rank does not answer.
         """
-        told = torch.tensor([error is not None, rounds], dtype=torch.int64, device=self._channel.place)
-        rows = self._gathered(told)
+        told = torch.empty(2, dtype=torch.int64, device=self._channel.place)
+        rows = self._gathered([error is not None, rounds], told)
         done = min(row[1] for row in rows)
         self._raise_alike([bool(row[0]) for row in rows], error, done, has_begun=has_begun)
 
@@ -327,9 +364,11 @@ class Call:
             dist.all_gather_object(every, given, group=channel.group)
         return every
 
-    def _gathered(self, row: torch.Tensor) -> list[list[int]]:
+    def _gathered(self, words: Sequence[int], row: torch.Tensor, behind: Any = None) -> list[list[int]]:
+        """The rows of all ranks: some words, and numbers behind them."""
         channel = self._channel
-        with channel.peers():
+        with channel.peers(), channel.aside(behind):
+            channel.write(words, row)
             every = torch.empty(channel.world * len(row), dtype=row.dtype, device=row.device)
             _all_gather(every, row, group=channel.group)
             rows: list[list[int]] = every.view(channel.world, len(row)).tolist()
@@ -408,7 +447,9 @@ def _place_of(group: dist.ProcessGroup) -> torch.device:
     return torch.device("cuda", torch.cuda.current_device())
 
 
-def _group_like(group: dist.ProcessGroup, ranks: Sequence[int], rank: int, timeout: timedelta | None) -> Any:
+def _group_like(
+    group: dist.ProcessGroup, ranks: Sequence[int], rank: int, timeout: timedelta | None, place: torch.device
+) -> Any:
     """A new group of the ranks of a group. Collective.
 
     Ranks find each other for a new group under a name. A part of the name is a number that each rank counts for itself:
@@ -426,10 +467,21 @@ def _group_like(group: dist.ProcessGroup, ranks: Sequence[int], rank: int, timeo
     else:
         for _ in range(most_names - len(library.pg_names)):
             dist.new_group([rank], backend="gloo", use_local_synchronization=True)
+    options = None if place.type == "cpu" else _options_of_nccl(timeout)
     try:
-        return dist.new_group(list(ranks), timeout=timeout, use_local_synchronization=True)
+        return dist.new_group(list(ranks), timeout=timeout, pg_options=options, use_local_synchronization=True)
     finally:
         library.group_count = counted  # that of ranks outside of the group has not changed
+
+
+def _options_of_nccl(timeout: timedelta | None) -> Any:
+    """Messages go ahead of local work that the GPU has not begun. They would wait for it otherwise."""
+    library: Any = dist  # which does not list these options in its ``__all__``
+    options = library.ProcessGroupNCCL.Options()
+    options.is_high_priority_stream = True
+    if timeout is not None:
+        options._timeout = timeout  # which the library compares with that of the group
+    return options
 
 
 def _timeout_of(group: dist.ProcessGroup, place: torch.device) -> timedelta | None:

@@ -52,7 +52,7 @@ class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
         with self._channel.call("insert") as call:
             pairs = self.local._parts.updates.view_pairs(keys, values)
             self._front.note_kind(pairs[0])
-            self._answered(call, pairs, [], insert, self._make_room, may_repeat=False)
+            self._answered(call, pairs, [], insert, self._make_room, may_repeat=False, inserts=True)
 
     def count(self, keys: Any) -> Any:
         """How many values each key has: uint32[n]. See `MultiMap.count`."""

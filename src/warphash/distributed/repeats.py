@@ -3,6 +3,10 @@
 A sample of the batch tells whether that pays. Each rank decides for itself, and no other rank needs to know. An owner
 then gets a key at most once from each rank, however hot the key is.
 
+If few keys are hot, and the others seldom repeat, the hot ones are apart: they have one row each on the way to the
+owners (``kernels/owners``). Otherwise, all keys are numbered. So they are if keys have more than 8 bytes, or if the
+values of a key have to be combined.
+
 The elements of a key are numbered alike (`storage.groups.numbering`), in the order of first appearance. So the first
 elements of the keys are the batch that is sent. Of a lookup, each element takes the answer by its number. Of an update,
 the first element of a key answers for the key, and the others have added or erased nothing.
@@ -13,25 +17,30 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
+from ..runtime.abi import MOST_APART, MOST_OWNERS
 from ..runtime.engine import Engine
 from ..storage.batch_order.sample import sample_rows
 from ..storage.groups.numbering import number
 from .channel import Channel
 from .route import Column, Rows, copied
 
-__all__ = ["Answers", "Combined", "combined"]
+__all__ = ["Answers", "Combined", "Repeats", "repeats_of"]
 
 _FEWEST = 1 << 15
 """Elements from which on a batch is sampled."""
 
 _SAMPLED = 1 << 10
 _LEAST_DISTINCT = 1 / 2
-"""Of a sample. If fewer keys of it differ, the batch is combined."""
+"""Of a sample without its hot keys. If fewer keys of it differ, the batch is combined."""
 
 _MOST_OF_ONE = 1 / 4
-"""Of the even share of a rank: if one key has more of the sample, the batch is combined."""
+"""Of the even share of a rank: a key that has more of the sample is hot."""
+
+_WORD_BYTES = 8
+"""Of keys that can be apart, at most."""
 
 _NUMBER_BYTES = 4
 _MOST = 1 << 31
@@ -113,15 +122,34 @@ class Answers(NamedTuple):
         self.batch.spread(self.column, self.every, to, of_every_element=self.of_every_element)
 
 
-def combined(channel: Channel, engine: Engine, keys: Rows, n: int) -> Combined | None:
-    """A batch with each key once; None if a sample says that this would not pay. On a GPU, a sampled batch waits."""
-    if not _FEWEST <= n <= _MOST or not _repeats(channel, engine, keys, n):
-        return None
-    return Combined(channel, engine, keys, n)
+class Repeats(NamedTuple):
+    """How a batch repeats its keys.
+
+    Attributes
+    ----------
+    often
+        Many of its keys repeat, or they are too wide to be apart, and some are hot.
+    hot
+        The hot keys, as `OwnerOrder` takes keys apart.
+    """
+
+    often: bool
+    hot: npt.NDArray[np.uint64]
 
 
-def _repeats(channel: Channel, engine: Engine, keys: Rows, n: int) -> bool:
+def repeats_of(channel: Channel, engine: Engine, keys: Rows, n: int) -> Repeats:
+    """What a sample of a batch says. On a GPU, a sampled batch waits."""
+    none = np.empty(0, np.uint64)
+    if not _FEWEST <= n <= _MOST:
+        return Repeats(often=False, hot=none)
     sample = sample_rows(engine, keys.at, keys.width, n, _SAMPLED, channel.stream())
-    counts = np.unique(sample, return_counts=True)[1]
-    most_of_one = _SAMPLED / channel.world * _MOST_OF_ONE
-    return len(counts) < _LEAST_DISTINCT * _SAMPLED or int(counts.max()) > most_of_one
+    values, counts = np.unique(sample, return_counts=True)
+    is_hot = counts > _SAMPLED / channel.world * _MOST_OF_ONE
+    others = counts[~is_hot]
+    may_be_apart = keys.width <= _WORD_BYTES and is_hot.sum() <= min(MOST_APART, MOST_OWNERS - channel.world)
+    if len(others) < _LEAST_DISTINCT * others.sum() or (is_hot.any() and not may_be_apart):
+        return Repeats(often=True, hot=none)
+    if not is_hot.any():
+        return Repeats(often=False, hot=none)
+    rows = values[is_hot].view(np.uint8).reshape(-1, keys.width)
+    return Repeats(often=False, hot=np.pad(rows, ((0, 0), (0, _WORD_BYTES - keys.width))).view(np.uint64).ravel())

@@ -2,24 +2,31 @@
 
 Each rank owns the keys of an interval of shards (``kernels/owners/owner.cuh``). A batch goes this way:
 
-1. All memory of the call is allocated, and rows are brought into the order of their owners (`storage.owners`). The
-   headers tell all ranks how many rows go from each rank to each other one (`Call.agree`).
+1. All memory of the call is allocated, the rows of each owner are counted, and rows are brought into the order of their
+   owners (`storage.owners`). The headers tell all ranks how many rows go from each rank to each other one, and wait for
+   the counts alone (`Call.agree`).
 2. Rounds. From the counts of all ranks, each rank computes the same number of rounds. A round takes the same fraction
    of the rows that each rank has for each other one::
 
        rows of rank r for rank s   [ round 0 | round 1 | ... | last round     ]
                                    [ 16 k    | 16 k    | ... | 16 k    | tail ]      k of that round; tail of 0 to 15
 
-   So no rank sends or receives more than a piece in a round, whatever the skew. The rows of the next round travel
-   while an owner works on those of this one. Then the answers travel back.
-3. All ranks hear whether a round failed (`Call.conclude`). The answers are brought into the caller's order.
+   So no rank sends or receives more than a piece in a round, whatever the skew. The rows of the next rounds travel
+   while an owner works on those of this one. Then the answers travel back. A rank's rows for itself do not travel: an
+   owner works on these first, where they lie, while the first rows of the others come. Few rows go in one round, with
+   those that stay.
+3. The answers are brought into the caller's order. Meanwhile, all ranks hear whether a round failed (`Call.conclude`).
+
+The first rows of a table are faster inserted at once than in rounds (docs/performance/distributed.md). So a rank whose
+table holds little offers memory for as many rows as it sends, and some more. If all ranks offer enough for what they
+receive, there is one round.
 
 Why 16 rows: NCCL takes messages at multiples of 16 bytes faster (docs/performance/distributed.md). So the runs of ranks
 begin at multiples of 16 rows (`OwnerOrder`), rounds are cut there, and the piece of an owner has all whole parts first,
 and then the tails. Of each, the rows of rank 0 come first, then those of rank 1, and so on.
 
-Memory: the batch once more, its answers, 4 bytes a row for its order, and two pieces of rows and answers, which the
-route keeps.
+Memory: the batch once more, its answers, a byte a row for its order, and two pieces of rows and answers, which the
+route keeps. A first batch is there a third time instead, and not kept.
 
 A rank whose part fails goes on to send and receive, and does no more to its table. So no other rank waits for it. The
 rounds before the failed one are done on all ranks. The failed one and those behind it are done where no rank failed.
@@ -28,18 +35,31 @@ rounds before the failed one are done on all ranks. The failed one and those beh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from contextlib import nullcontext
+from operator import le
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from ..runtime.engine import Engine
 from ..storage.owners.owner_order import OwnerOrder, run_starts
 from .channel import Call, Channel, Message
 
-__all__ = ["Column", "Cut", "Local", "Route", "Rows", "Span", "Trip", "copied", "exchanged"]
+__all__ = ["Apart", "Column", "Cut", "Local", "Route", "Rows", "Span", "Trip", "copied", "exchanged"]
 
 _RUN_ROWS = 16
 """Rows of one byte or more whose end is at a multiple of 16 bytes, if their begin is."""
+
+_FEW_ROWS = 1 << 20
+"""That a rank receives: if fewer, they are worked on together with those that stay."""
+
+_SPARE = 16
+"""A rank that offers memory for all rows it may receive in one round has one in so many to spare: owners are random."""
+
+_Wait = Callable[[], None]
+"""Waits for messages."""
 
 Local = Callable[[int, list[int], list[int]], None]
 """What an owner does: number of rows, addresses of their columns, addresses for the columns of their answers."""
@@ -62,26 +82,62 @@ class Column:
     """
 
     def __init__(self, data: torch.Tensor, width: int) -> None:
-        self._data, self.width, self.at = data, width, data.data_ptr()
+        self._data, self.width = data, width
+        self.at: int = data.data_ptr()
 
     def rows(self, begin: int, end: int) -> torch.Tensor:
         """Some rows: their bytes."""
         return self._data[begin * self.width : end * self.width]
+
+    def piece(self, begin: int, n: int) -> Column:
+        """Some rows: a column of these."""
+        return Column(self.rows(begin, begin + n), self.width)
+
+    def row_at(self, row: int) -> int:
+        """The address of a row."""
+        return self.at + row * self.width
 
     def matrix(self, n: int) -> torch.Tensor:
         """The first rows: uint8[n, width]."""
         return self.rows(0, n).view(n, self.width)
 
 
-class _Piece(NamedTuple):
-    """Memory for the rows that an owner receives in a round, and for their answers."""
+class _Room(NamedTuple):
+    """Memory for rows that an owner receives, and for their answers.
+
+    Attributes
+    ----------
+    n
+        How many rows there is memory for.
+    """
 
     rows: list[Column]
     answers: list[Column]
+    n: int
+
+    def piece(self, begin: int, n: int) -> _Room:
+        """The memory of some rows."""
+        rows, answers = ([column.piece(begin, n) for column in columns] for columns in (self.rows, self.answers))
+        return _Room(rows, answers, n)
 
 
 Span = tuple[int, int]
 """Where rows begin and end."""
+
+
+class Apart(NamedTuple):
+    """Hot keys of a batch, which have one row each on its way.
+
+    Attributes
+    ----------
+    keys
+        As `OwnerOrder` takes them.
+    once
+        For each column of answers, whether one element of a key gets the answer, and the others get zeros.
+    """
+
+    keys: npt.NDArray[np.uint64]
+    once: list[bool]
 
 
 class Cut(NamedTuple):
@@ -93,10 +149,13 @@ class Cut(NamedTuple):
         Spans of the rows for the ranks, among all rows in the order of owners.
     received
         Spans of the rows from the ranks in the piece.
+    stays
+        The rows are those of the rank for itself, and are worked on where they lie.
     """
 
     sent: list[Span]
     received: list[Span]
+    stays: bool = False
 
     @property
     def n(self) -> int:
@@ -117,7 +176,7 @@ class Route:
 
     def __init__(self, channel: Channel, engine: Engine, piece_bytes: int) -> None:
         self._channel, self._engine, self._piece_bytes = channel, engine, piece_bytes
-        self._kept: dict[tuple[int, ...], list[_Piece]] = {}
+        self._kept: dict[tuple[int, ...], _Room] = {}
 
     def go(
         self,
@@ -127,6 +186,10 @@ class Route:
         answers: Sequence[Rows],
         local: Local,
         prepare: Callable[[int], None] | None = None,
+        *,
+        at_once: bool = False,
+        apart: Apart | None = None,
+        launches: bool = False,
     ) -> None:
         """Take a batch to its owners, and bring their answers back.
 
@@ -141,6 +204,12 @@ class Route:
         prepare
             What an owner does before the first round, with the number of rows that it will receive. If that raises on
             one rank, no rank does anything to its table.
+        at_once
+            This owner would work on all rows faster than on those of several rounds.
+        apart
+            Hot keys.
+        launches
+            On a GPU, what an owner does is launched, and nobody waits for it.
 
         Raises
         ------
@@ -151,44 +220,74 @@ class Route:
             call.agree()
             local(n, [column.at for column in rows], [column.at for column in answers])
             return
-        trip = self.trip(call, n, rows, [column.width for column in answers])
-        trip.work(local, prepare)
-        trip.restore([Rows(made.at, made.width) for made in trip.back], [column.at for column in answers])
+        hot, once = (None, None) if apart is None else apart
+        trip = self.trip(call, n, rows, [column.width for column in answers], at_once=at_once, apart=hot)
+        sources, targets = [Rows(made.at, made.width) for made in trip.back], [column.at for column in answers]
+        trip.work(local, prepare, lambda: trip.restore(sources, targets, once), launches=launches)
 
-    def trip(self, call: Call, n: int, rows: Sequence[Rows], widths: Sequence[int]) -> Trip:
+    def trip(
+        self,
+        call: Call,
+        n: int,
+        rows: Sequence[Rows],
+        widths: Sequence[int],
+        *,
+        at_once: bool = False,
+        apart: npt.NDArray[np.uint64] | None = None,
+    ) -> Trip:
         """Begin to take a batch to its owners: to the end of the header. Answers have columns of some widths."""
         channel, stream = self._channel, self._channel.stream()
+        world = channel.world
         header = channel.header()
         keys, numbers_at = rows[0], channel.numbers_at(header)
-        order = OwnerOrder(self._engine, keys.at, keys.width, n, channel.world, numbers_at, stream, run_rows=_RUN_ROWS)
-        room = n + _RUN_ROWS * channel.world
-        moved = [Column(channel.memory(room * width), width) for _, width in rows]
-        back = [Column(channel.memory(room * width), width) for width in widths]
-        pieces = self._pieces([column.width for column in rows], widths)
+        order = OwnerOrder(
+            self._engine, keys.at, keys.width, n, world, numbers_at, stream, run_rows=_RUN_ROWS, apart=apart
+        )
+        lines = n + _RUN_ROWS * world
+        moved = [Column(channel.memory(lines * width), width) for _, width in rows]
+        back = [Column(channel.memory(lines * width), width) for width in widths]
+        of_rows = [column.width for column in rows]
+        room = self._room(of_rows, widths, n + n // _SPARE + 2 * _RUN_ROWS * world if at_once else 0)
+
+        counted = channel.mark()
         order.move([(given.at, made.at, made.width) for given, made in zip(rows, moved, strict=True)], stream)
-        counts = call.agree(header)
-        world = range(channel.world)
-        most = max(max(map(sum, counts)), max(sum(row[rank] for row in counts) for rank in world))
-        rounds = max(1, -(-most // self._rows_of_a_piece([column.width for column in (*moved, *back)])))
-        cuts = [_cut(counts, channel.rank, number, rounds) for number in range(rounds)]
+        moved_by = channel.mark()
+        counts = call.agree(header, counted, for_all=room.n - 2 * _RUN_ROWS * world if at_once else 0)
+        received = [sum(row[rank] for row in counts) for rank in range(world)]
+        piece_rows = self._rows_of_a_piece([*of_rows, *widths])
+        is_one_round = max(received) <= min(piece_rows, _FEW_ROWS) or all(map(le, received, call.for_all))
+        if is_one_round:
+            pieces, cuts = [room], _cuts(counts, channel.rank, 1)
+        else:
+            others = [[0 if peer == rank else row[peer] for peer in range(world)] for rank, row in enumerate(counts)]
+            most = max(*map(sum, others), *map(sum, zip(*others, strict=True)))
+            rounds = max(1, -(-most // piece_rows))
+            size = room.n // 2 // _RUN_ROWS * _RUN_ROWS
+            pieces = [room.piece(begin, size) for begin in (0, size)]
+            cuts = [_cut_of_own(counts, channel.rank), *_cuts(counts, channel.rank, rounds, others)]
         begins = run_starts(counts[channel.rank], _RUN_ROWS)
         runs = [(begin, begin + count) for begin, count in zip(begins, counts[channel.rank], strict=False)]
-        return Trip(channel, call, order, moved, back, pieces, cuts, runs, begins[-1])
+        return Trip(channel, call, order, moved, back, pieces, cuts, runs, begins[-1], moved_by)
 
     def _rows_of_a_piece(self, widths: Sequence[int]) -> int:
         return max(1, self._piece_bytes // max(1, sum(widths)))
 
-    def _pieces(self, of_rows: Sequence[int], of_answers: Sequence[int]) -> list[_Piece]:
-        """Two pieces for batches of these widths, which the route keeps."""
+    def _room(self, of_rows: Sequence[int], of_answers: Sequence[int], least: int) -> _Room:
+        """Memory for two pieces of these widths, which the route keeps; or for more rows, which it does not keep."""
+        n = self._rows_of_a_piece([*of_rows, *of_answers])
+        n += 2 * _RUN_ROWS * self._channel.world  # each cut may round up, and have a tail
+        n = 2 * (n + -n % _RUN_ROWS)
+        if least > n:
+            return self._made(of_rows, of_answers, least)
         key = (len(of_rows), *of_rows, *of_answers)
         if key not in self._kept:
-            n = self._rows_of_a_piece([*of_rows, *of_answers])
-            n += 2 * _RUN_ROWS * self._channel.world  # each cut may round up, and have a tail
-            self._kept[key] = [
-                _Piece(*([Column(self._channel.memory(n * width), width) for width in widths] for widths in both))
-                for both in [(of_rows, of_answers)] * 2
-            ]
+            self._kept[key] = self._made(of_rows, of_answers, n)
         return self._kept[key]
+
+    def _made(self, of_rows: Sequence[int], of_answers: Sequence[int], n: int) -> _Room:
+        memory = self._channel.memory
+        rows, answers = ([Column(memory(n * width), width) for width in widths] for widths in (of_rows, of_answers))
+        return _Room(rows, answers, n)
 
 
 class Trip:
@@ -213,17 +312,33 @@ class Trip:
         order: OwnerOrder,
         moved: list[Column],
         back: list[Column],
-        pieces: list[_Piece],
+        pieces: list[_Room],
         cuts: list[Cut],
         runs: list[Span],
         rows: int,
+        moved_by: Any,
     ) -> None:
         self._channel, self._call, self._order = channel, call, order
-        self._moved, self._pieces = moved, pieces
+        self._moved, self._pieces, self._moved_by = moved, pieces, moved_by
         self.back, self.cuts, self.runs, self.rows = back, cuts, runs, rows
 
-    def work(self, local: Local, prepare: Callable[[int], None] | None = None) -> None:
-        """Have the owners work, round by round, and hear whether all did. See `Route.go`."""
+    def work(
+        self,
+        local: Local,
+        prepare: Callable[[int], None] | None = None,
+        finish: Callable[[], None] | None = None,
+        *,
+        launches: bool = False,
+    ) -> None:
+        """Have the owners work, round by round, and hear whether all did.
+
+        Parameters
+        ----------
+        local, prepare, launches
+            As of `Route.go`.
+        finish
+            What this rank does with the answers, if all went well here.
+        """
         error: BaseException | None = None
         if prepare is not None:
             try:
@@ -232,40 +347,63 @@ class Trip:
                 error = raised
             self._call.conclude(error, 0)
         done = 0
-        for piece, n in self._rounds():
+        is_gpu = self._channel.place.type != "cpu"
+        for n, rows_at, answers_at in self._rounds(launches=launches and is_gpu):
             if error is None:
                 try:
-                    local(n, [column.at for column in piece.rows], [column.at for column in piece.answers])
+                    local(n, rows_at, answers_at)
                     done += 1
                 except BaseException as raised:
                     error = raised
+        if finish is not None and error is None:
+            try:
+                finish()
+            except BaseException as raised:
+                error = raised
         self._call.conclude(error, done, has_begun=True)
 
-    def restore(self, sources: Sequence[Rows], targets: Sequence[int]) -> None:
-        """Bring columns from the order of owners to the order of the batch."""
+    def restore(self, sources: Sequence[Rows], targets: Sequence[int], once: Sequence[bool] | None = None) -> None:
+        """Bring columns from the order of owners to the order of the batch. ``once``: see `OwnerOrder.restore`."""
         columns = [(source.at, target, source.width) for source, target in zip(sources, targets, strict=True)]
-        self._order.restore(columns, self._channel.stream())
+        self._order.restore(columns, self._channel.stream(), once)
 
-    def _rounds(self) -> Iterator[tuple[_Piece, int]]:
-        """Exchange rows and answers. Between the two, yields the piece of each round and the number of its rows."""
-        cuts, pieces = self.cuts, self._pieces
-        wait_for_rows = self._send(cuts[0], pieces[0])
-        waits_for_answers: list[Callable[[], None]] = []
+    def _rounds(self, *, launches: bool) -> Iterator[tuple[int, list[int], list[int]]]:
+        """Exchange rows and answers. Between the two, yields what `Local` takes, of each round.
+
+        On a GPU, messages wait for all that was launched before them, but for those of the first rows. So rows are
+        asked for two rounds ahead.
+        """
+        cuts, pieces = [cut for cut in self.cuts if not cut.stays], self._pieces
+        if launches:
+            yield from self._own()
+        rows = [self._send(cut, piece, self._moved_by) for cut, piece in zip(cuts, pieces, strict=False)]
+        if not launches:
+            yield from self._own()
+        answers: list[_Wait] = []
         for number, cut in enumerate(cuts):
-            wait_for_rows()
-            if number + 1 < len(cuts):
-                wait_for_rows = self._send(cuts[number + 1], pieces[(number + 1) % 2])
+            piece = pieces[number % 2]
+            rows[number]()
             if number > 1:
-                waits_for_answers[number - 2]()  # their memory is written next
-            yield pieces[number % 2], cut.n
-            waits_for_answers.append(self._send_back(cut, pieces[number % 2]))
-        for wait in waits_for_answers[-2:]:
+                answers[number - 2]()  # their memory is written next
+            yield cut.n, [column.at for column in piece.rows], [column.at for column in piece.answers]
+            answers.append(self._send_back(cut, piece))
+            if number + 2 < len(cuts):
+                rows.append(self._send(cuts[number + 2], piece))
+        for wait in answers[-2:]:
             wait()
 
-    def _send(self, cut: Cut, piece: _Piece) -> Callable[[], None]:
-        return exchanged(self._channel, self._call, cut.sent, self._moved, cut.received, piece.rows)
+    def _own(self) -> Iterator[tuple[int, list[int], list[int]]]:
+        """The rows of this rank for itself, if they stay where they lie."""
+        for cut in self.cuts:
+            if cut.stays:
+                begin = cut.sent[self._channel.rank][0]
+                rows_at, answers_at = ([column.row_at(begin) for column in each] for each in (self._moved, self.back))
+                yield cut.n, rows_at, answers_at
 
-    def _send_back(self, cut: Cut, piece: _Piece) -> Callable[[], None]:
+    def _send(self, cut: Cut, piece: _Room, behind: Any = None) -> _Wait:
+        return exchanged(self._channel, self._call, cut.sent, self._moved, cut.received, piece.rows, behind)
+
+    def _send_back(self, cut: Cut, piece: _Room) -> _Wait:
         return exchanged(self._channel, self._call, cut.received, piece.answers, cut.sent, self.back)
 
 
@@ -284,39 +422,66 @@ def exchanged(
     sources: Sequence[Column],
     other_spans: Sequence[Span],
     targets: Sequence[Column],
-) -> Callable[[], None]:
+    behind: Any = None,
+) -> _Wait:
     """Begin to exchange columns: the rows of each rank's spans go to that rank, into its other spans; what waits.
 
     Parameters
     ----------
     spans, other_spans
         Of the sources, and of the targets: one for each rank, or several lists of these one behind the other.
+    behind
+        A `Channel.mark` behind which the sources are there, and the targets may be written; None: now.
     """
     me, world = channel.rank, channel.world
-    sent, received = [], []
+    sent, received, own = list[Message](), list[Message](), list[tuple[torch.Tensor, torch.Tensor]]()
     for number, (span, other_span) in enumerate(zip(spans, other_spans, strict=True)):
         peer = number % world
         for source, target in zip(sources, targets, strict=True):
             if peer == me:
-                target.rows(*other_span).copy_(source.rows(*span))
+                own.append((target.rows(*other_span), source.rows(*span)))
             else:
                 sent.append(Message(peer, source.rows(*span)))
                 received.append(Message(peer, target.rows(*other_span)))
-    return call.exchange(sent, received)
+    with channel.aside(behind) if behind is not None else nullcontext():
+        wait = call.exchange(sent, received)
+    for target_rows, source_rows in own:  # while the messages are on their way
+        target_rows.copy_(source_rows)
+    return wait
 
 
-def _cut(counts: list[list[int]], me: int, number: int, rounds: int) -> Cut:
-    """The rows of one of some rounds, for one rank."""
-    begins, is_last = run_starts(counts[me], _RUN_ROWS), number == rounds - 1
+def _cut_of_own(counts: list[list[int]], me: int) -> Cut:
+    """The rows of one rank for itself, as a round."""
+    begin, n = run_starts(counts[me], _RUN_ROWS)[me], counts[me][me]
+    sent = [(begin, begin + n if peer == me else begin) for peer in range(len(counts))]
+    received = [(0 if peer <= me else n, 0 if peer < me else n) for peer in range(len(counts))]
+    return Cut(sent, received, stays=True)
+
+
+def _cuts(counts: list[list[int]], me: int, rounds: int, going: list[list[int]] | None = None) -> list[Cut]:
+    """The rows of some rounds, for one rank.
+
+    Parameters
+    ----------
+    counts, going
+        Rows of each rank for each other one, and how many of them go in these rounds. None: all.
+    """
+    begins, going = run_starts(counts[me], _RUN_ROWS), going or counts
+    return [_cut(begins, going, me, number, rounds) for number in range(rounds)]
+
+
+def _cut(begins: Sequence[int], going: list[list[int]], me: int, number: int, rounds: int) -> Cut:
+    """The rows of one of some rounds, for one rank, whose runs begin somewhere."""
+    is_last = number == rounds - 1
     whole, tails, at = list[tuple[Span, Span]](), list[tuple[Span, Span]](), 0
-    for peer, (begin, count) in enumerate(zip(begins, counts[me], strict=False)):
+    for peer, (begin, count) in enumerate(zip(begins, going[me], strict=False)):
         first, end = (_whole_rows(count, each, rounds) for each in (number, number + 1))
-        size = _whole_rows(counts[peer][me], number + 1, rounds) - _whole_rows(counts[peer][me], number, rounds)
+        size = _whole_rows(going[peer][me], number + 1, rounds) - _whole_rows(going[peer][me], number, rounds)
         whole.append(((begin + first, begin + end), (at, at + size)))
         at += size
     if is_last:
-        for peer, (begin, count) in enumerate(zip(begins, counts[me], strict=False)):
-            tail = counts[peer][me] % _RUN_ROWS
+        for peer, (begin, count) in enumerate(zip(begins, going[me], strict=False)):
+            tail = going[peer][me] % _RUN_ROWS
             tails.append(((begin + count - count % _RUN_ROWS, begin + count), (at, at + tail)))
             at += tail
     sent, received = zip(*whole, *tails, strict=True)

@@ -30,11 +30,11 @@ from ..table.options import integer
 from . import checkpoint
 from .channel import Call, Channel, channel_of
 from .numbers import Asked, NewNumbers
-from .repeats import Combined, combined
-from .route import Column, Local, Route, Rows
+from .repeats import Combined, repeats_of
+from .route import Apart, Column, Local, Route, Rows
 from .state import rebuilt, state_of
 
-__all__ = ["ShardedMap", "ShardedSet", "ShardedTable", "Wanted"]
+__all__ = ["ShardedMap", "ShardedSet", "ShardedTable", "Wanted", "piece_of", "share_of"]
 
 T = TypeVar("T", bound=BaseTable[Any])
 
@@ -43,6 +43,9 @@ _PIECE_BYTES, _PIECE_BYTES_OF_GPU = 1 << 26, 1 << 28
 
 _DEVIATIONS = 6
 """Of a binomial distribution, above the mean: keys that a rank makes room for."""
+
+_LARGER = 4
+"""How much larger than a table a batch is, that the table inserts at once faster than in rounds."""
 
 _REPEATABLE = ("min", "max", "or", "and", "first", "last")
 """Upserts that may be done twice with the same batch."""
@@ -85,7 +88,7 @@ class ShardedTable(Generic[T]):
     ) -> None:
         self._channel = channel_of(group)
         with self._channel.call(f"make a {type(self).__name__}") as call:
-            piece = _piece_of(self._channel, piece_bytes)
+            piece = piece_of(self._channel, piece_bytes)
             _check_device(self._channel, device)
             capacity = options.pop("capacity", None)
             if capacity is not None:
@@ -209,7 +212,7 @@ class ShardedTable(Generic[T]):
         made = cls.__new__(cls)
         made._channel = channel_of(group)
         with made._channel.call(f"load({str(path)!r}) of a {cls.__name__}, piece_bytes={piece_bytes}") as call:
-            piece = _piece_of(made._channel, piece_bytes)
+            piece = piece_of(made._channel, piece_bytes)
             _check_device(made._channel, device)
             local, note = checkpoint.load(made._channel, call, path, cls._table)
         made._hold(local, piece)
@@ -246,9 +249,7 @@ class ShardedTable(Generic[T]):
         return self.local._parts.front
 
     def _share(self, n: int) -> int:
-        """Keys that a rank surely has room for, of ``n``."""
-        mean = n / self._channel.world
-        return math.ceil(mean + _DEVIATIONS * math.sqrt(mean)) if self._channel.world > 1 else n
+        return share_of(n, self._channel.world)
 
     def _look_up(self, keys: Any, column: Type | None, absent: bytes) -> tuple[Any, Any]:
         """Values and presence of keys; None for the values without a ``column``."""
@@ -258,7 +259,11 @@ class ShardedTable(Generic[T]):
             seen, fits = front.sought(keys)
             sought = seen if fits is None else chosen(seen, fits)
             answers = self._answered(
-                call, [sought], [Wanted(each, of_every_element=True) for each in columns], self._finding(column, absent)
+                call,
+                [sought],
+                [Wanted(each, of_every_element=True) for each in columns],
+                self._finding(column, absent),
+                launches=True,
             )
         if fits is not None:
             absents = [b"\0", absent]
@@ -304,7 +309,9 @@ class ShardedTable(Generic[T]):
             self._front.note_kind(pairs[0])
             prepare = None if repeats else self._make_room
             work = self._by_verb(verb)
-            added = self._answered(call, pairs, [_ADDED], work, prepare, combine, may_repeat=may_repeat)[0]
+            added = self._answered(call, pairs, [_ADDED], work, prepare, combine, may_repeat=may_repeat, inserts=True)[
+                0
+            ]
         return added.library.export(added)
 
     def _make_room(self, n: int) -> None:
@@ -330,6 +337,8 @@ class ShardedTable(Generic[T]):
         combine: Combine | None = None,
         *,
         may_repeat: bool = True,
+        inserts: bool = False,
+        launches: bool = False,
     ) -> list[ArrayView]:
         """New arrays of the caller's library with the owners' answers for a batch.
 
@@ -339,24 +348,31 @@ class ShardedTable(Generic[T]):
             Makes the value of a key of those of its elements; None: that of the first one.
         may_repeat
             Keys may be several times in the batch.
+        inserts
+            The owners insert the rows.
+        launches
+            As of `Route.go`.
         """
         front, seen = self._front, given[0]
+        at_once = inserts and len(self.local) <= seen.rows // _LARGER
         made = [front.rows_for(seen, each.column) for each in wanted]
 
         def body(n: int, at: list[int], to: list[int]) -> None:
             rows = [Rows(place, column.nbytes) for place, column in zip(at, front.stored, strict=False)]
-            batch = combined(self._channel, front.engine, rows[0], n) if may_repeat and self.world > 1 else None
-            if batch is None:
+            repeats = repeats_of(self._channel, front.engine, rows[0], n if may_repeat and self.world > 1 else 0)
+            if not (repeats.often or (len(repeats.hot) and combine is not None)):
                 answers = [Rows(place, each.column.nbytes) for place, each in zip(to, wanted, strict=True)]
-                self._route.go(call, n, rows, answers, local, prepare)
+                apart = Apart(repeats.hot, [not each.of_every_element for each in wanted])
+                self._route.go(call, n, rows, answers, local, prepare, at_once=at_once, apart=apart, launches=launches)
                 return
+            batch = Combined(self._channel, front.engine, rows[0], n)
             firsts = [batch.first(column) for column in rows]
             if combine is not None:
                 firsts[1] = combine(batch, rows, n, firsts[0])
             room = [batch.answers(each.column.nbytes, of_every_element=each.of_every_element) for each in wanted]
             columns = firsts, [each.column for each in room]
             sent, answers = ([Rows(column.at, column.width) for column in some] for some in columns)
-            self._route.go(call, batch.n, sent, answers, local, prepare)
+            self._route.go(call, batch.n, sent, answers, local, prepare, at_once=at_once, launches=launches)
             for each, place in zip(room, to, strict=True):
                 each.write(place)
 
@@ -503,7 +519,7 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
             local._need("find_or_insert")
             pairs = local._parts.updates.view_pairs(keys, values)
             front.note_kind(pairs[0])
-            added, held = self._answered(call, pairs, columns, work)
+            added, held = self._answered(call, pairs, columns, work, inserts=True)
         return front.value.exported(held), added.library.export(added)
 
     def number(self, keys: Any, *, first: int = 0) -> tuple[Any, Any]:
@@ -597,8 +613,14 @@ class ShardedSet(ShardedTable[HashSet[Any]]):
         return self.local.keys(like=like)
 
 
-def _piece_of(channel: Channel, piece_bytes: int | None) -> int:
+def piece_of(channel: Channel, piece_bytes: int | None) -> int:
     """The bytes of a piece that a caller has asked for; None for the default."""
     if piece_bytes is None:
         return _PIECE_BYTES if channel.place.type == "cpu" else _PIECE_BYTES_OF_GPU
     return integer("piece_bytes", piece_bytes, 1)
+
+
+def share_of(n: int, world: int) -> int:
+    """Keys that each of some ranks surely has room for, of ``n`` keys of all."""
+    mean = n / world
+    return math.ceil(mean + _DEVIATIONS * math.sqrt(mean)) if world > 1 else n

@@ -448,13 +448,17 @@ SHARD_BITS = 12
 
 
 MOST_OWNERS = 256
-"""Owners of a batch, at most: an owner is noted as a byte."""
+"""Owners of a batch, at most, and keys apart: both are noted as a byte."""
+
+
+MOST_APART = 16
+"""Keys that a batch has apart, at most: a lane of a warp has the place of each."""
 
 
 class OwnerSegments(ctypes.Structure):
     """A batch in segments, and where the elements of each segment go."""
 
-    _fields_ = _words("elements ranks length segments starts sizes run_rows")
+    _fields_ = _words("elements ranks apart length segments starts sizes places keys run_rows")
 
 
 class OwnerBatch(Launch):
@@ -466,7 +470,7 @@ class OwnerBatch(Launch):
 class OwnerMoveBatch(Launch):
     """A column of a batch, to be moved by the owners of the elements."""
 
-    _fields_ = _words("owners source target row_bytes row_word")
+    _fields_ = _words("owners source target row_bytes row_word once")
 
 
 # ---- owners/gpu/abi.cuh

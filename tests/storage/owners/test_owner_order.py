@@ -128,6 +128,38 @@ def test_runs_begin_at_whole_lines(engine: Engine, n: int, ranks: int, run_rows:
     check_order(engine, random_rows(n, 8), ranks, [random_rows(n, 4), random_rows(n, 5)], run_rows=run_rows)
 
 
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("run_rows", [1, 16])
+@pytest.mark.parametrize("number", [1, 3, 16])
+@pytest.mark.parametrize("ranks", [1, 3, 7, 40, 240])
+@pytest.mark.parametrize(("width", "skew"), [(8, 0), (4, 0), (8, 2), (3, 0), (1, 0)])
+def test_keys_apart(engine: Engine, width: int, skew: int, ranks: int, number: int, run_rows: int) -> None:
+    n, chance = some(engine, 20_011), np.random.default_rng(number)
+    keys, hot = random_rows(n, width), random_rows(number, width)
+    is_hot = chance.random(n) < 0.7
+    keys[is_hot] = hot[chance.integers(0, number, is_hot.sum())]
+    columns = [random_rows(n, each) for each in (1, 4, 8, 12, 16, 24)]
+    check_order(engine, keys, ranks, columns, skew, run_rows, apart=np.unique(hot, axis=0))
+
+
+@pytest.mark.parametrize("n", [1, 5_000])
+def test_keys_apart_that_no_element_has_get_no_row(engine: Engine, n: int) -> None:
+    keys = random_rows(n, 8)
+    keys[n // 2 :] = keys[0]
+    check_order(engine, keys, 3, [random_rows(n, 4)], apart=np.concatenate([random_rows(3, 8), keys[:1]]))
+
+
+def test_all_elements_have_a_key_apart(engine: Engine) -> None:
+    keys = np.resize(random_rows(2, 8), (5_000, 8))
+    check_order(engine, keys, 5, [random_rows(5_000, 4)], apart=random_rows(2, 8))
+
+
+@pytest.mark.parametrize(("ranks", "number"), [(2, 17), (250, 7)])
+def test_too_many_keys_apart_are_refused(ranks: int, number: int) -> None:
+    with pytest.raises(ParameterError, match=f"16 keys apart, .* not {number} and {ranks} ranks"):
+        OwnerOrder(engine_for("cpu"), 0, 8, 1, ranks, 0, None, apart=np.arange(number, dtype=np.uint64))
+
+
 @pytest.mark.parametrize("ranks", [1, 256])
 def test_no_keys(engine: Engine, ranks: int) -> None:
     check_order(engine, random_rows(0, 8), ranks, [random_rows(0, 4)])

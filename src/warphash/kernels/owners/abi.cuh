@@ -7,17 +7,23 @@ namespace warphash {
 // Bits of a shard. The owners of shards are part of the format of checkpoints.
 constexpr int kShardBits = 12;
 
-// Owners of a batch, at most: an owner is noted as a byte.
+// Owners of a batch, at most, and keys apart: both are noted as a byte.
 constexpr int kMostOwners = 256;
+
+// Keys that a batch has apart, at most: a lane of a warp has the place of each.
+constexpr int kMostApart = 16;
 
 // A batch in segments, and where the elements of each segment go.
 struct OwnerSegments {
   u64 elements;  // of the batch
   u64 ranks;     // how many owners there are
+  u64 apart;     // how many keys are apart
   u64 length;    // elements of a segment, but for the last
   u64 segments;  // how many there are
-  u64 starts;    // u32 per rank and segment: its elements; later the elements of the rank in the segments before
-  u64 sizes;     // u32 per rank: its elements, rounded up to whole `run_rows`
+  u64 starts;    // u32 per rank or key apart, and segment: its elements; later those in the segments before
+  u64 sizes;     // u32 per rank: its rows, rounded up to whole `run_rows`; per key apart: 1 if it has elements
+  u64 places;    // u32 per key apart: 256 * its rank + the place of its row in the rank's run
+  u64 keys;      // u64 per key apart: its bytes, filled up with zeros
   u64 run_rows;  // the run of each rank begins at a multiple of so many rows
 };
 
@@ -27,8 +33,8 @@ struct OwnerBatch : Launch {
   u64 key_bytes;  // of a row
   u64 key_word;   // bytes of the widest word by which all keys can be read: 1, 2, 4 or 8
   u64 shards;     // shards: u16 per element
-  u64 owners;     // count: u8 per element
-  u64 counts;     // sum_owners: i64 per rank: its elements
+  u64 owners;     // count: u8 per element: its rank, or the number of ranks and that of its key apart
+  u64 counts;     // sum_owners: i64 per rank: its rows
 };
 
 // A column of a batch, to be moved by the owners of the elements.
@@ -38,6 +44,7 @@ struct OwnerMoveBatch : Launch {
   u64 target;     // packed rows, in the other order
   u64 row_bytes;  // of a row
   u64 row_word;   // bytes of the widest word by which all rows can be read and written: 1, 2, 4, 8 or 16
+  u64 once;       // restore: whether only the first element of a key apart gets the row, and the others get zeros
 };
 
 }  // namespace warphash

@@ -17,6 +17,12 @@
 // Why shards. Each rank owns an interval of the 4096 shards. If the number of ranks changes, whole shards move, and a
 // file that has keys in the order of shards has those of a rank together. With 256 ranks, a rank has 16 shards.
 //
+// Keys apart. A batch may have few keys that very many of its elements have. They are compared by their words, so they have
+// at most 8 bytes. Their elements have no places of their own: a key apart has one row, ahead of the other rows of its
+// owner. Its first element brings the row there, and all of its elements read the answer from there.
+//
+//   run of a rank   [ its keys apart that have elements | its other elements | up to a multiple of `run_rows` ]
+//
 // Why a hash of its own. If the owner were some bits of the hash of the local tables, all keys of a rank would have the
 // same bits there. They would start in the same buckets of its table.
 #pragma once
@@ -45,17 +51,21 @@ WARPHASH_FN u32 shard_of_word(Word key) {
   return shard_of_hash(with_word(kOwnerSeed, static_cast<u64>(key)));
 }
 
-// The shard of a key of any width, which is a multiple of a Part, as its address is.
+// A word of a key of any width, which is a multiple of a Part, as its address is.
+template <class Part>
+WARPHASH_FN u64 word_of_row(const u8* row, u64 first, u64 bytes) {
+  const u64 end = bytes - first < 8 ? bytes : first + 8;
+  u64 word = 0;
+  for (u64 at = first; at < end; at += sizeof(Part))
+    word |= static_cast<u64>(*reinterpret_cast<const Part*>(row + at)) << 8 * (at - first);
+  return word;
+}
+
+// The shard of such a key.
 template <class Part>
 WARPHASH_FN u32 shard_of_row(const u8* row, u64 bytes) {
   u64 hash = kOwnerSeed;
-  for (u64 first = 0; first < bytes; first += 8) {
-    const u64 end = bytes - first < 8 ? bytes : first + 8;
-    u64 word = 0;
-    for (u64 at = first; at < end; at += sizeof(Part))
-      word |= static_cast<u64>(*reinterpret_cast<const Part*>(row + at)) << 8 * (at - first);
-    hash = with_word(hash, word);
-  }
+  for (u64 first = 0; first < bytes; first += 8) hash = with_word(hash, word_of_row<Part>(row, first, bytes));
   return shard_of_hash(hash);
 }
 
@@ -63,6 +73,32 @@ WARPHASH_FN u32 shard_of_row(const u8* row, u64 bytes) {
 WARPHASH_FN u32 rows_of_run(const OwnerSegments& t, u32 elements) {
   const u32 rows = static_cast<u32>(t.run_rows);
   return (elements + rows - 1) / rows * rows;
+}
+
+// Ranks and keys apart.
+WARPHASH_FN u32 number_of_owners(const OwnerSegments& t) { return static_cast<u32>(t.ranks + t.apart); }
+
+// The rows of a rank for keys apart. `writes` their places.
+WARPHASH_FN u32 rows_apart(const OwnerSegments& t, u32 rank, bool writes) {
+  u32 rows = 0;
+  for (u32 key = 0; key < t.apart; ++key) {
+    const bool has_elements = pointer<const u32>(t.sizes)[t.ranks + key];
+    if (!has_elements ||
+        owner_of_shard(shard_of_word(pointer<const u64>(t.keys)[key]), static_cast<u32>(t.ranks)) != rank)
+      continue;
+    if (writes) pointer<u32>(t.places)[key] = kMostOwners * rank + rows;
+    ++rows;
+  }
+  return rows;
+}
+
+// What stands for a place: none.
+constexpr u32 kNoPlace = ~0u;
+
+// Where an element of a key apart has its row, which moves or is read; `before` are the key's elements before it.
+template <bool kRestores>
+WARPHASH_FN u32 place_apart(u32 before, u32 place_of_key, bool once) {
+  return before == 0 || (kRestores && !once) ? place_of_key : kNoPlace;
 }
 
 // Keys that are words: they have one width, and lie where words may lie.
@@ -73,6 +109,7 @@ struct WordKeys {
   WARPHASH_FN explicit WordKeys(const OwnerBatch& b) : words(pointer<const Word>(b.keys)) {}
   WARPHASH_FN Word load(u64 i) const { return load_once(words + i); }
   WARPHASH_FN u32 shard(Word key) const { return shard_of_word(key); }
+  WARPHASH_FN bool is(Word key, u64 word) const { return key == word; }
 };
 
 // Keys of any other kind.
@@ -84,6 +121,7 @@ struct RowKeys {
   WARPHASH_FN explicit RowKeys(const OwnerBatch& b) : rows(pointer<const u8>(b.keys)), bytes(b.key_bytes) {}
   WARPHASH_FN const u8* load(u64 i) const { return rows + i * bytes; }
   WARPHASH_FN u32 shard(const u8* key) const { return shard_of_row<Part>(key, bytes); }
+  WARPHASH_FN bool is(const u8* key, u64 word) const { return bytes <= 8 && word_of_row<Part>(key, 0, bytes) == word; }
 };
 
 // Calls a function with keys that are rows of bytes.

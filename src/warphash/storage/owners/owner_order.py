@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from ...errors import ParameterError, ShapeError
 from ...runtime.abi import (
     FEW_OWNERS,
+    MOST_APART,
     MOST_OWNERS,
     OWNER_ROUND,
     SHARD_BITS,
@@ -24,7 +28,7 @@ from ..groups.spans import cut
 from ..groups.ways import chunks_of
 from ..scratch import starts_of
 
-__all__ = ["SHARDS", "OwnerOrder", "run_starts", "shards_of"]
+__all__ = ["MOST_APART", "SHARDS", "OwnerOrder", "run_starts", "shards_of"]
 
 SHARDS = 1 << SHARD_BITS
 """Shards that keys fall into. Rank r of R owns the shards s with ``s * R // SHARDS == r``."""
@@ -94,11 +98,14 @@ class OwnerOrder:
         As of `Engine.allocate`.
     run_rows
         The run of each rank begins at a multiple of so many rows (`run_starts`), behind rows of no element.
+    apart
+        uint64[k], at most 16 and with the ranks 256: keys of at most 8 bytes, filled up with zeros, that many elements
+        have. All elements of such a key have one row, ahead of the other rows of its rank. The counts are of rows.
 
     Raises
     ------
     ParameterError
-        If there are too many ranks, or none.
+        If there are too many ranks, or none; or too many keys apart.
     ShapeError
         If there are too many keys, or keys without bytes.
     MemoryError
@@ -117,9 +124,16 @@ class OwnerOrder:
         stream: Any,
         *,
         run_rows: int = 1,
+        apart: npt.NDArray[np.uint64] | None = None,
     ) -> None:
         if not 1 <= ranks <= MOST_OWNERS:
             raise ParameterError(f"keys have 1 to {MOST_OWNERS} owners, not {ranks}: use fewer ranks")
+        keys_apart = 0 if apart is None else len(apart)
+        if keys_apart > MOST_APART or ranks + keys_apart > MOST_OWNERS:
+            raise ParameterError(
+                f"a batch has at most {MOST_APART} keys apart, and {MOST_OWNERS} with the ranks, not {keys_apart} and "
+                f"{ranks} ranks: give fewer keys"
+            )
         if not 0 <= n <= _MOST_ELEMENTS - ranks * run_rows:
             most = _MOST_ELEMENTS - ranks * run_rows
             raise ShapeError(f"a batch has 0 to {most:,} keys, not {n:,}: cut it into several")
@@ -130,20 +144,30 @@ class OwnerOrder:
             return engine.fill(counts, 0, 8 * ranks, stream)
         length = _rounds(n, ranks) * OWNER_ROUND if engine.lanes > 1 else _elements_of_thread(n)
         segments = -(-n // length)
-        sizes, owners, end = starts_of((4 * ranks * segments, 4 * ranks, n + -n % OWNER_ROUND))[1:]
+        counters = ranks + keys_apart
+        sizes, places, owners, end = starts_of(
+            (4 * counters * segments, 4 * counters, 4 * keys_apart, n + -n % OWNER_ROUND)
+        )[1:]
         self._memory = engine.allocate(end, stream)
         starts = self._memory.ptr
         self._owners = starts + owners
         self._segments = OwnerSegments(elements=n, ranks=ranks, length=length, segments=segments, run_rows=run_rows)
         self._segments.starts, self._segments.sizes = starts, starts + sizes
+        if apart is not None and keys_apart:
+            self._keys_apart = engine.from_host(apart, stream)
+            self._segments.apart, self._segments.keys = keys_apart, self._keys_apart.ptr
+            self._segments.places = starts + places
         batch = _batch_of(keys, width, n)
         batch.owners, batch.counts = self._owners, counts
         count = self._entry("count", width if width in _KEY_WORDS and batch.key_word == width else 0)
-        engine.program(OWNERS).expect([count, "sum_owners"])
+        sums = {"sum_apart": keys_apart, "sum_owners": ranks}
+        engine.program(OWNERS).expect([count, *sums])
         self._run(count, batch, stream)
-        batch.n = ranks
-        over_ranks = engine.program(OWNERS).run_blocks if engine.lanes > 1 else engine.program(OWNERS).run
-        over_ranks("sum_owners", self._segments, batch, ranks, stream)
+        over_owners = engine.program(OWNERS).run_blocks if engine.lanes > 1 else engine.program(OWNERS).run
+        for entry, owners_of_entry in sums.items():
+            batch.n = owners_of_entry
+            if owners_of_entry:
+                over_owners(entry, self._segments, batch, owners_of_entry, stream)
 
     def move(self, columns: Sequence[Column], stream: Any) -> None:
         """Bring columns into the order of owners. Does not wait on a GPU.
@@ -156,22 +180,25 @@ class OwnerOrder:
         """
         self._over("move", columns, stream)
 
-    def restore(self, columns: Sequence[Column], stream: Any) -> None:
+    def restore(self, columns: Sequence[Column], stream: Any, once: Sequence[bool] | None = None) -> None:
         """Bring columns from the order of owners into that of the batch. Does not wait on a GPU.
 
         Parameters
         ----------
         columns
             As of `move`, with the rows in the order of owners.
+        once
+            For each column, whether only the first element of a key apart gets the row of the key, and its other
+            elements get zeros. None: all elements get it.
         """
-        self._over("restore", columns, stream)
+        self._over("restore", columns, stream, once)
 
-    def _over(self, verb: str, columns: Sequence[Column], stream: Any) -> None:
+    def _over(self, verb: str, columns: Sequence[Column], stream: Any, once: Sequence[bool] | None = None) -> None:
         if self._n == 0:
             return
         batches = [
-            OwnerMoveBatch(n=self._n, owners=self._owners, source=source, target=target, row_bytes=width)
-            for source, target, width in columns
+            OwnerMoveBatch(n=self._n, owners=self._owners, source=source, target=target, row_bytes=width, once=is_once)
+            for (source, target, width), is_once in zip(columns, once or [False] * len(columns), strict=True)
             if width
         ]
         entries = [self._entry(verb, _fill_row_word(batch)) for batch in batches]
@@ -184,7 +211,7 @@ class OwnerOrder:
         """The kernel for rows that are words of so many bytes, or of any width for 0. A CPU has one for all rows."""
         if self._engine.lanes == 1:
             return verb
-        counters = "few" if self._segments.ranks <= FEW_OWNERS else "many"
+        counters = "few" if self._segments.ranks + self._segments.apart <= FEW_OWNERS else "many"
         return f"{verb}_{counters}{word or '_rows'}"
 
     def _run(self, entry: str, batch: OwnerBatch | OwnerMoveBatch, stream: Any) -> None:

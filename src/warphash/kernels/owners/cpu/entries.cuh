@@ -4,6 +4,7 @@
 
 #define WARPHASH_PLAIN_ENTRIES                                                                    \
   WARPHASH_ENTRY(shards, warphash::FindShards)                                                    \
+  WARPHASH_ENTRY(sum_apart, warphash::SumApart)                                                   \
   WARPHASH_ENTRY(sum_owners, warphash::SumOwners)                                                 \
   WARPHASH_ENTRY(count, warphash::OverOwnerSegments<warphash::CountOwners, warphash::OwnerBatch>) \
   WARPHASH_ENTRY(move, warphash::OverOwnerSegments<warphash::MoveRows, warphash::OwnerMoveBatch>) \

@@ -1,7 +1,8 @@
 // A batch in the order of the owners of its keys, and answers back, on a CPU.
 //
 //   count       keys -> the owner of each element, and how many elements of each segment each rank has
-//   sum_owners  the same -> where the elements of each segment go, and how many each rank has
+//   sum_apart   the same, of keys apart -> which of them have elements, and the order of these
+//   sum_owners  the same, of ranks -> where the elements of each segment go, and how many rows each rank has
 //   move        a column in the order of the caller -> in the order of owners
 //   restore     a column in the order of owners -> in the order of the caller
 //
@@ -15,7 +16,7 @@
 //
 // Protocol.
 //   1. count: a thread notes the owners of the segments that begin in its part of the batch, and counts them.
-//   2. sum_owners: a thread turns the counts of a rank into sums over the segments before.
+//   2. sum_apart, sum_owners: a thread turns the counts of a key apart, or of a rank, into sums over the segments before.
 //   3. move, restore: a thread walks over its segments in the order of the caller. An element goes to the next place of
 //      its owner, or comes from there. The first of these places is that of the rank, plus the sum for the segment.
 // Threads share no word in one of the launches, so nothing is atomic. Owners are noted, so keys that change meanwhile
@@ -60,13 +61,16 @@ struct CountOwners {
     const u32 ranks = static_cast<u32>(t.ranks);
     with_keys(b, [&](const auto& keys) {
       for (u64 i = begin; i < end; ++i) {
-        const u32 owner = owner_of_shard(keys.shard(keys.load(i)), ranks);
+        const auto key = keys.load(i);
+        u32 owner = owner_of_shard(keys.shard(key), ranks);
+        for (u32 number = 0; number < t.apart; ++number)
+          if (keys.is(key, pointer<const u64>(t.keys)[number])) owner = ranks + number;
         owners[i] = static_cast<u8>(owner);
         ++tallies[i % kTallies][owner];
       }
     });
     u32* const counts = pointer<u32>(t.starts) + segment;
-    for (u32 owner = 0; owner < ranks; ++owner) {
+    for (u32 owner = 0; owner < number_of_owners(t); ++owner) {
       u32 count = 0;
       for (const auto& tally : tallies) count += tally[owner];
       counts[owner * t.segments] = count;
@@ -74,18 +78,31 @@ struct CountOwners {
   }
 };
 
+// Turns the counts of an owner into sums over the segments before, from `sum` on. Returns the sum of all.
+inline u32 sum_segments(const OwnerSegments& t, u64 owner, u32 sum) {
+  u32* const starts = pointer<u32>(t.starts) + owner * t.segments;
+  for (u64 segment = 0; segment < t.segments; ++segment) {
+    const u32 count = starts[segment];
+    starts[segment] = sum;
+    sum += count;
+  }
+  return sum;
+}
+
+// Of one key apart.
+struct SumApart : Straight<OwnerSegments, OwnerBatch> {
+  static bool start(const OwnerSegments& t, const OwnerBatch&, u64 key, State&) {
+    pointer<u32>(t.sizes)[t.ranks + key] = sum_segments(t, t.ranks + key, 0) != 0;
+    return false;
+  }
+};
+
 // Of one rank.
 struct SumOwners : Straight<OwnerSegments, OwnerBatch> {
   static bool start(const OwnerSegments& t, const OwnerBatch& b, u64 rank, State&) {
-    u32* const starts = pointer<u32>(t.starts) + rank * t.segments;
-    u32 sum = 0;
-    for (u64 segment = 0; segment < t.segments; ++segment) {
-      const u32 count = starts[segment];
-      starts[segment] = sum;
-      sum += count;
-    }
-    pointer<u32>(t.sizes)[rank] = rows_of_run(t, sum);
-    pointer<u64>(b.counts)[rank] = sum;
+    const u32 rows = sum_segments(t, rank, rows_apart(t, static_cast<u32>(rank), true));
+    pointer<u32>(t.sizes)[rank] = rows_of_run(t, rows);
+    pointer<u64>(b.counts)[rank] = rows;
     return false;
   }
 };
@@ -96,16 +113,30 @@ struct ByteRow {
   u8 bytes[kBytes];
 };
 
-// The next place of each owner in a segment.
+// The next place of each owner in a segment; of a key apart, how many of its elements were before.
 struct OwnerPlaces {
-  u32 next[kMostOwners];
+  u32 next[kMostOwners], of_key[kMostApart] = {};
   OwnerPlaces(const OwnerSegments& t, u64 segment) {
     const u32 *const starts = pointer<const u32>(t.starts) + segment, *const sizes = pointer<const u32>(t.sizes);
     u32 first = 0;  // of an owner
     for (u64 owner = 0; owner < t.ranks; ++owner) {
+      for (u64 key = 0; key < t.apart; ++key) {
+        const u32 place = pointer<const u32>(t.places)[key];
+        if (place / kMostOwners == owner) of_key[key] = first + place % kMostOwners;
+      }
       next[owner] = first + starts[owner * t.segments];
       first += sizes[owner];
     }
+    for (u64 key = 0; key < t.apart; ++key) next[t.ranks + key] = starts[(t.ranks + key) * t.segments];
+  }
+
+  // Of an element, or kNoPlace.
+  template <bool kRestores, bool kApart>
+  u32 take(const OwnerSegments& t, const OwnerMoveBatch& b, u32 owner) {
+    const u32 place = next[owner]++;
+    if constexpr (kApart)
+      if (owner >= t.ranks) return place_apart<kRestores>(place, of_key[owner - t.ranks], b.once);
+    return place;
   }
 };
 
@@ -135,30 +166,48 @@ constexpr u64 kFewStreams = 64;
 // How far ahead the rows of a rank are asked for.
 constexpr u64 kAheadBytes = 256;
 
+// Calls a function with whether keys are apart, as a constant.
+template <class Call>
+void by_apart(const OwnerSegments& t, const Call& call) {
+  if (t.apart)
+    call(std::true_type());
+  else
+    call(std::false_type());
+}
+
 struct MoveRows {
   static void run(const OwnerSegments& t, const OwnerMoveBatch& b, u64 segment, u64 begin, u64 end) {
     const bool is_known = by_width(b, [&](auto row) {
       using Row = decltype(row);
-      if (t.ranks <= kFewStreams || !by_lines<Row>(t, b, segment, begin, end))
-        one_by_one<Row>(t, b, segment, begin, end);
+      const bool are_few = t.ranks <= kFewStreams || t.apart;  // the first rows of keys apart come in any order
+      if (are_few || !by_lines<Row>(t, b, segment, begin, end)) one_by_one<Row>(t, b, segment, begin, end);
     });
     if (is_known) return;
-    OwnerPlaces places(t, segment);
-    const u8* const owners = pointer<const u8>(b.owners);
-    const u64 bytes = b.row_bytes;
-    for (u64 i = begin; i < end; ++i)
-      std::memcpy(pointer<u8>(b.target) + places.next[owners[i]]++ * bytes, pointer<const u8>(b.source) + i * bytes,
-                  bytes);
+    by_apart(t, [&](auto has_apart) {
+      OwnerPlaces places(t, segment);
+      const u8* const owners = pointer<const u8>(b.owners);
+      const u64 bytes = b.row_bytes;
+      for (u64 i = begin; i < end; ++i) {
+        const u32 place = places.take<false, has_apart>(t, b, owners[i]);
+        if (has_apart && place == kNoPlace) continue;
+        std::memcpy(pointer<u8>(b.target) + place * bytes, pointer<const u8>(b.source) + i * bytes, bytes);
+      }
+    });
   }
 
  private:
   template <class Row>
   static void one_by_one(const OwnerSegments& t, const OwnerMoveBatch& b, u64 segment, u64 begin, u64 end) {
-    OwnerPlaces places(t, segment);
-    const u8* const owners = pointer<const u8>(b.owners);
-    const Row* const source = pointer<const Row>(b.source);
-    Row* const target = pointer<Row>(b.target);
-    for (u64 i = begin; i < end; ++i) target[places.next[owners[i]]++] = source[i];
+    by_apart(t, [&](auto has_apart) {
+      OwnerPlaces places(t, segment);
+      const u8* const owners = pointer<const u8>(b.owners);
+      const Row* const source = pointer<const Row>(b.source);
+      Row* const target = pointer<Row>(b.target);
+      for (u64 i = begin; i < end; ++i) {
+        const u32 place = places.take<false, has_apart>(t, b, owners[i]);
+        if (!has_apart || place != kNoPlace) target[place] = source[i];
+      }
+    });
   }
 
   // False if rows are not whole parts of lines, or if there is no memory.
@@ -185,6 +234,12 @@ struct MoveRows {
 
 struct RestoreRows {
   static void run(const OwnerSegments& t, const OwnerMoveBatch& b, u64 segment, u64 begin, u64 end) {
+    by_apart(t, [&](auto has_apart) { restore<has_apart>(t, b, segment, begin, end); });
+  }
+
+ private:
+  template <bool kApart>
+  static void restore(const OwnerSegments& t, const OwnerMoveBatch& b, u64 segment, u64 begin, u64 end) {
     OwnerPlaces places(t, segment);
     const u8* const owners = pointer<const u8>(b.owners);
     const bool is_known = by_width(b, [&](auto row) {
@@ -192,16 +247,26 @@ struct RestoreRows {
       const Row* const source = pointer<const Row>(b.source);
       Row* const target = pointer<Row>(b.target);
       for (u64 i = begin; i < end; ++i) {
-        const Row* const from = source + places.next[owners[i]]++;
+        const u32 place = places.take<true, kApart>(t, b, owners[i]);
+        if (kApart && place == kNoPlace) {
+          target[i] = {};
+          continue;
+        }
+        const Row* const from = source + place;
         prefetch(reinterpret_cast<const u8*>(from) + kAheadBytes);
         target[i] = *from;
       }
     });
     if (is_known) return;
     const u64 bytes = b.row_bytes;
-    for (u64 i = begin; i < end; ++i)
-      std::memcpy(pointer<u8>(b.target) + i * bytes, pointer<const u8>(b.source) + places.next[owners[i]]++ * bytes,
-                  bytes);
+    for (u64 i = begin; i < end; ++i) {
+      const u32 place = places.take<true, kApart>(t, b, owners[i]);
+      u8* const to = pointer<u8>(b.target) + i * bytes;
+      if (kApart && place == kNoPlace)
+        std::memset(to, 0, bytes);
+      else
+        std::memcpy(to, pointer<const u8>(b.source) + place * bytes, bytes);
+    }
   }
 };
 

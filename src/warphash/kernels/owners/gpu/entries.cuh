@@ -20,6 +20,7 @@
 
 #define WARPHASH_PLAIN_ENTRIES                    \
   WARPHASH_ENTRY(shards, warphash::FindShards)    \
+  WARPHASH_ENTRY(sum_apart, warphash::SumApart)   \
   WARPHASH_ENTRY(sum_owners, warphash::SumOwners) \
   WARPHASH_OWNER_ENTRIES(few, FewCounters)        \
   WARPHASH_OWNER_ENTRIES(many, ManyCounters)

@@ -1,7 +1,8 @@
 // A batch in the order of the owners of its keys, and answers back, on a GPU.
 //
 //   count_few4, …    keys -> the owner of each element, and how many elements of each segment each rank has
-//   sum_owners       the same -> where the elements of each segment go, and how many each rank has
+//   sum_apart        the same, of keys apart -> which of them have elements, and the order of these
+//   sum_owners       the same, of ranks -> where the elements of each segment go, and how many rows each rank has
 //   move_few4, …     a column in the order of the caller -> in the order of owners
 //   restore_few4, …  a column in the order of owners -> in the order of the caller
 //
@@ -19,15 +20,15 @@
 //
 // Protocol.
 //   1. count_*: a warp notes the owners of its segment, and counts them.
-//   2. sum_owners: a block turns the counts of a rank into sums over the segments before.
+//   2. sum_apart, sum_owners: a block turns the counts of a key apart, or of a rank, into sums over the segments before.
 //   3. move_*, restore_*: a warp begins with the first place of each rank, and its sum for the segment. It takes 32
 //      elements at a time. Ballots tell each lane its peers, the lanes whose elements have its owner. The place of an
 //      element is the counter of the owner, and the peers before it. Then the counters grow by the peers.
 // A warp works by itself: no block waits for its slowest warp. Nothing is atomic but counters of many ranks in the
 // memory of a block. The end of a launch orders one step before the next.
 //
-// The counters of up to 8 ranks lie in the lanes of the warp, that of rank r in lane r. A lane learns that of its owner
-// by a shuffle. Counters of more ranks lie in the memory of the block. All lanes read theirs before the first of the
+// The counters of up to 8 ranks and keys apart lie in the lanes of the warp, that of rank r in lane r. A lane learns that
+// of its owner by a shuffle. More counters lie in the memory of the block. All lanes read theirs before the first of the
 // peers writes: a barrier of the warp lies between, and another one behind.
 //
 // Why owners are noted, and places are not. A place is 4 bytes, which would be written once and read for each column. An
@@ -92,6 +93,26 @@ struct OwnerSegment {
 WARPHASH_FN u32 copies_of_bit(u32 x, u32 bit) { return static_cast<u32>(static_cast<i32>(x << (31 - bit)) >> 31); }
 WARPHASH_FN u32 lanes_before() { return (1u << lane()) - 1; }
 
+// The places of keys apart: lane k has that of key k.
+class PlacesApart {
+  u32 mine_ = 0;
+
+  WARPHASH_FN static u32 noted(const OwnerSegments& t) {
+    return lane() < t.apart ? pointer<const u32>(t.places)[lane()] : 0;
+  }
+
+ public:
+  // Lanes have the first places of 32 ranks, from `of_first` on.
+  WARPHASH_FN void start(const OwnerSegments& t, u32 of_first, u32 first_place) {
+    const u32 rank = noted(t) / kMostOwners, place = shuffle(first_place, rank % kWarpLanes, kWarpLanes);
+    if (rank / kWarpLanes == of_first / kWarpLanes) mine_ = place + noted(t) % kMostOwners;
+  }
+  // Of the key of an element's owner.
+  WARPHASH_FN u32 of(const OwnerSegments& t, u32 owner) const {
+    return shuffle(mine_, (owner - static_cast<u32>(t.ranks)) % kWarpLanes, kWarpLanes);
+  }
+};
+
 // A counter for each of few owners, in the lanes of a warp. All lanes call each function.
 class FewCounters {
   static constexpr u32 kBits = 3;
@@ -99,14 +120,17 @@ class FewCounters {
   u32 mine_ = 0;  // that of the owner whose number is that of the lane
 
  public:
+  PlacesApart apart;
+
   WARPHASH_FN void start_with_zeros() {}
   WARPHASH_FN void start_with_places(const OwnerSegments& t, const OwnerSegment& segment) {
-    const bool is_rank = lane() < t.ranks;
-    mine_ = sum_before(is_rank ? pointer<const u32>(t.sizes)[lane()] : 0);
-    if (is_rank) mine_ += *segment.starts(t, lane());
+    mine_ = sum_before(lane() < t.ranks ? pointer<const u32>(t.sizes)[lane()] : 0);
+    apart.start(t, 0, mine_);
+    if (lane() >= t.ranks) mine_ = 0;
+    if (lane() < number_of_owners(t)) mine_ += *segment.starts(t, lane());
   }
   WARPHASH_FN void write(const OwnerSegments& t, const OwnerSegment& segment) const {
-    if (lane() < t.ranks) *segment.starts(t, lane()) = mine_;
+    if (lane() < number_of_owners(t)) *segment.starts(t, lane()) = mine_;
   }
   // `lanes` have elements.
   WARPHASH_FN void add(u32 owner, u32 lanes) {
@@ -137,6 +161,8 @@ class ManyCounters {
   u32* const counters_;  // of this warp
 
  public:
+  PlacesApart apart;
+
   WARPHASH_FN ManyCounters()
       : counters_(static_cast<u32*>(block_memory<kOwnerWarps * kMostOwners * sizeof(u32)>()) +
                   thread_in_block() / kWarpLanes * kMostOwners) {}
@@ -151,13 +177,16 @@ class ManyCounters {
       const u32 size = rank < t.ranks ? pointer<const u32>(t.sizes)[rank] : 0;
       const u32 before = first + sum_before(size);
       if (rank < t.ranks) counters_[rank] = before + *segment.starts(t, rank);
+      apart.start(t, of_first, before);
       first = shuffle(before + size, kWarpLanes - 1, kWarpLanes);
     }
+    if (lane() < t.apart) counters_[t.ranks + lane()] = *segment.starts(t, t.ranks + lane());
     warp_barrier();
   }
   WARPHASH_FN void write(const OwnerSegments& t, const OwnerSegment& segment) const {
     warp_barrier();
-    for (u32 rank = lane(); rank < t.ranks; rank += kWarpLanes) *segment.starts(t, rank) = counters_[rank];
+    for (u32 owner = lane(); owner < number_of_owners(t); owner += kWarpLanes)
+      *segment.starts(t, owner) = counters_[owner];
   }
   WARPHASH_FN void add(u32 owner, u32 lanes) {
     if (lanes >> lane() & 1) atomic_add(counters_ + owner, 1u);
@@ -185,9 +214,9 @@ struct OverOwnerWarps {
 // ---- counts
 template <class Counters, class Keys>
 struct CountRound {
+  const OwnerSegments& t;
   const OwnerBatch& b;
   const Keys& keys;
-  const u32 ranks;
   Counters& counters;
   template <class Round>
   WARPHASH_FN void operator()(const Round& round) const {
@@ -195,12 +224,21 @@ struct CountRound {
 #pragma unroll
     for (u32 k = 0; k < kOwnerItems; ++k)
       if (round.has(k)) key[k] = keys.load(round.element(k));
+    const u32 ranks = static_cast<u32>(t.ranks);
+    u32 owner[kOwnerItems];
+#pragma unroll
+    for (u32 k = 0; k < kOwnerItems; ++k) owner[k] = round.has(k) ? owner_of_shard(keys.shard(key[k]), ranks) : 0;
+    for (u32 number = 0; number < t.apart; ++number) {
+      const u64 word = pointer<const u64>(t.keys)[number];
+#pragma unroll
+      for (u32 k = 0; k < kOwnerItems; ++k)
+        if (round.has(k) && keys.is(key[k], word)) owner[k] = ranks + number;
+    }
     u64 owners = 0;
 #pragma unroll
     for (u32 k = 0; k < kOwnerItems; ++k) {
-      const u32 owner = round.has(k) ? owner_of_shard(keys.shard(key[k]), ranks) : 0;
-      owners |= static_cast<u64>(owner) << 8 * k;
-      counters.add(owner, round.lanes_with(k));
+      owners |= static_cast<u64>(owner[k]) << 8 * k;
+      counters.add(owner[k], round.lanes_with(k));
     }
     *round.owners(b.owners) = owners;
   }
@@ -212,7 +250,7 @@ WARPHASH_FN void count_owners(const OwnerSegments& t, const OwnerBatch& b, const
   if (segment.number >= t.segments) return;  // the whole warp
   Counters counters;
   counters.start_with_zeros();
-  segment.for_rounds(CountRound<Counters, Keys>{b, keys, static_cast<u32>(t.ranks), counters});
+  segment.for_rounds(CountRound<Counters, Keys>{t, b, keys, counters});
   counters.write(t, segment);
 }
 
@@ -238,18 +276,16 @@ struct CountOwnersOfRows : OverOwnerWarps<OwnerBatch, 3> {
   };
 };
 
-// A block has a rank, and goes through its counts in tiles. Each warp has 8 * 32 neighbours of a tile.
-struct SumOwners : OverOwnerWarps<OwnerBatch, 1> {
+// Sums over segments. A block goes through the counts of an owner in tiles. Each warp has 8 * 32 neighbours of a tile.
+struct OwnerSums {
   static constexpr u32 kThreads = block_threads(1024), kWarps = kThreads / kWarpLanes, kItems = 8;
   static constexpr u32 kTile = kThreads * kItems;
 
-  WARPHASH_FN static void run(const OwnerSegments& t, const OwnerBatch& b) {
-    const u64 rank = thread_in_grid() / kThreads;
-    if (rank >= t.ranks) return;  // the whole block
+  // Turns the counts of an owner into sums over the segments before, from `before_tile` on. Returns the sum of all.
+  WARPHASH_FN static u32 run(const OwnerSegments& t, u64 owner, u32 before_tile) {
     u32* const sums = static_cast<u32*>(block_memory<kWarps * sizeof(u32)>());
-    u32* const starts = pointer<u32>(t.starts) + rank * t.segments;
+    u32* const starts = pointer<u32>(t.starts) + owner * t.segments;
     const u32 warp = thread_in_block() / kWarpLanes, first = warp * kItems * kWarpLanes + lane();
-    u32 before_tile = 0;
     for (u64 tile = 0; tile < t.segments; tile += kTile) {
       u32 count[kItems], before[kItems], sum = 0;
 #pragma unroll
@@ -274,14 +310,48 @@ struct SumOwners : OverOwnerWarps<OwnerBatch, 1> {
       }
       block_barrier();  // before the sums of the next tile are written
     }
+    return before_tile;
+  }
+};
+
+// A block has a key apart.
+struct SumApart : OverOwnerWarps<OwnerBatch, 1> {
+  static constexpr u32 kThreads = OwnerSums::kThreads;
+  WARPHASH_FN static void run(const OwnerSegments& t, const OwnerBatch&) {
+    const u64 key = thread_in_grid() / kThreads;
+    if (key >= t.apart) return;  // the whole block
+    const u32 elements = OwnerSums::run(t, t.ranks + key, 0);
+    if (thread_in_block() == 0) pointer<u32>(t.sizes)[t.ranks + key] = elements != 0;
+  }
+};
+
+// A block has a rank.
+struct SumOwners : OverOwnerWarps<OwnerBatch, 1> {
+  static constexpr u32 kThreads = OwnerSums::kThreads;
+  WARPHASH_FN static void run(const OwnerSegments& t, const OwnerBatch& b) {
+    const u64 rank = thread_in_grid() / kThreads;
+    if (rank >= t.ranks) return;  // the whole block
+    const u32 apart = rows_apart(t, static_cast<u32>(rank), thread_in_block() == 0);
+    const u32 rows = OwnerSums::run(t, rank, apart);
     if (thread_in_block() == 0) {
-      pointer<u32>(t.sizes)[rank] = rows_of_run(t, before_tile);
-      pointer<u64>(b.counts)[rank] = before_tile;
+      pointer<u32>(t.sizes)[rank] = rows_of_run(t, rows);
+      pointer<u64>(b.counts)[rank] = rows;
     }
   }
 };
 
 // ---- columns
+// The place of this lane's element, or kNoPlace. All lanes call.
+template <bool kRestores, bool kApart, class Counters>
+WARPHASH_FN u32 next_place(const OwnerSegments& t, const OwnerMoveBatch& b, Counters& counters, u32 owner) {
+  const u32 place = counters.take(owner);
+  if constexpr (kApart) {
+    const u32 of_key = counters.apart.of(t, owner);
+    if (owner >= t.ranks) return place_apart<kRestores>(place, of_key, b.once);
+  }
+  return place;
+}
+
 // Rows that are words.
 template <class Counters, class Word, bool kRestores>
 struct MoveOwnedWords : OverOwnerWarps<OwnerMoveBatch, sizeof(Word) == 16 ? 3 : 4> {
@@ -292,11 +362,16 @@ struct MoveOwnedWords : OverOwnerWarps<OwnerMoveBatch, sizeof(Word) == 16 ? 3 : 
     Word* const target = in_global(pointer<Word>(b.target));
     Counters counters;
     counters.start_with_places(t, segment);
-    segment.for_rounds(Move{b, source, target, counters});
+    if (t.apart)
+      segment.for_rounds(Move<true>{t, b, source, target, counters});
+    else
+      segment.for_rounds(Move<false>{t, b, source, target, counters});
   }
 
  private:
+  template <bool kApart>
   struct Move {
+    const OwnerSegments& t;
     const OwnerMoveBatch& b;
     const Word* const source;
     Word* const target;
@@ -312,15 +387,18 @@ struct MoveOwnedWords : OverOwnerWarps<OwnerMoveBatch, sizeof(Word) == 16 ? 3 : 
           if (round.has(k)) word[k] = load_once(source + round.element(k));
       }
 #pragma unroll
-      for (u32 k = 0; k < kOwnerItems; ++k) place[k] = counters.take(owner_in(owners, k));
+      for (u32 k = 0; k < kOwnerItems; ++k) {
+        place[k] = next_place<kRestores, kApart>(t, b, counters, owner_in(owners, k));
+        if (!kRestores && round.has(k) && (!kApart || place[k] != kNoPlace)) target[place[k]] = word[k];
+      }
       if constexpr (kRestores) {
 #pragma unroll
         for (u32 k = 0; k < kOwnerItems; ++k)
-          if (round.has(k)) word[k] = source[place[k]];
-      }
+          if (round.has(k)) word[k] = kApart && place[k] == kNoPlace ? Word{} : source[place[k]];
 #pragma unroll
-      for (u32 k = 0; k < kOwnerItems; ++k)
-        if (round.has(k)) target[kRestores ? round.element(k) : place[k]] = word[k];
+        for (u32 k = 0; k < kOwnerItems; ++k)
+          if (round.has(k)) target[round.element(k)] = word[k];
+      }
     }
   };
 };
@@ -333,11 +411,16 @@ struct MoveOwnedRows : OverOwnerWarps<OwnerMoveBatch, 4> {
     if (segment.number >= t.segments) return;  // the whole warp
     Counters counters;
     counters.start_with_places(t, segment);
-    segment.for_rounds(Move{b, counters});
+    if (t.apart)
+      segment.for_rounds(Move<true>{t, b, counters});
+    else
+      segment.for_rounds(Move<false>{t, b, counters});
   }
 
  private:
+  template <bool kApart>
   struct Move {
+    const OwnerSegments& t;
     const OwnerMoveBatch& b;
     Counters& counters;
     template <class Round>
@@ -345,7 +428,8 @@ struct MoveOwnedRows : OverOwnerWarps<OwnerMoveBatch, 4> {
       const u8* const owners = reinterpret_cast<const u8*>(round.owners(b.owners));
 #pragma unroll 1
       for (u32 k = 0; k < kOwnerItems; ++k) {
-        copy(b, round.first + k * kWarpLanes, counters.take(owners[k]), bit_count(round.lanes_with(k)));
+        const u32 place = next_place<kRestores, kApart>(t, b, counters, owners[k]);
+        copy(b, round.first + k * kWarpLanes, place, bit_count(round.lanes_with(k)));
       }
     }
   };
@@ -375,8 +459,14 @@ struct MoveOwnedRows : OverOwnerWarps<OwnerMoveBatch, 4> {
     u32 row = lane() / words, word = lane() % words;
 #pragma unroll 4
     for (u32 step = 0; step < words; ++step) {
-      const u64 from = first + row, to = shuffle(place, row, kWarpLanes);
-      if (row < rows) target[(kRestores ? from : to) * words + word] = source[(kRestores ? to : from) * words + word];
+      const u64 from = first + row;
+      const u32 to = shuffle(place, row, kWarpLanes);
+      if (row < rows) {
+        if constexpr (kRestores)
+          target[from * words + word] = to == kNoPlace ? Word{} : source[static_cast<u64>(to) * words + word];
+        else if (to != kNoPlace)
+          target[static_cast<u64>(to) * words + word] = source[from * words + word];
+      }
       row += next_row, word += next_word;
       if (word >= words) word -= words, ++row;
     }
