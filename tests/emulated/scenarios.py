@@ -425,7 +425,7 @@ def erased_alone(case: Case, rng: np.random.Generator) -> None:
 
 def churned(case: Case, rng: np.random.Generator) -> None:
     """Few keys at a time leave a full table by ranges, and others come: absent keys do not take more and more reads."""
-    with mock.patch.object(route, "FEW_FOR_A_BUCKET", 0):
+    with mock.patch.multiple(route, FEW_FOR_A_BUCKET=0, MOST_FOR_A_BUCKET=0):
         keys = np.arange(640).astype(case.key_dtype)
         table = case.table(capacity=700, load_factor=1.0, on_full="raise")
         table.insert(keys, numbers(case, len(keys)))

@@ -68,6 +68,8 @@ UPDATES = [
 
 ERASES = [
     (GPU, 1, False, True, ONE),
+    (SMALL_GPU, 20 * MOST_FOR_A_BUCKET, False, True, ONE),
+    (SMALL_GPU, 20 * MOST_FOR_A_BUCKET + 1, False, True, RANGES),
     (GPU, 100_000, False, True, ONE),
     (GPU, 100_001, False, True, RANGES),  # the buckets are too few
     (GPU._replace(in_reach=False), FEWEST_ELEMENTS - 1, False, True, ONE),

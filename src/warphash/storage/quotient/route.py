@@ -177,7 +177,7 @@ class PassPlan(NamedTuple):
 
 def way_of_update(facts: Facts, n: int, op: int, *, is_blank: bool) -> Way:
     """The way of an update of ``n`` elements of a batch. A blank table has no trace of a key."""
-    if facts.on_gpu and 0 < n <= min(SPARE_ELEMENTS, MOST_FOR_A_BUCKET * facts.buckets):
+    if facts.on_gpu and 0 < n <= _most_few(facts):
         return Way.FEW
     goes_alone = puts_alone(facts, op) and facts.in_reach
     one = _begins_with_one_launch(facts, n, is_blank=is_blank, goes_alone=goes_alone)
@@ -186,8 +186,14 @@ def way_of_update(facts: Facts, n: int, op: int, *, is_blank: bool) -> Way:
 
 def way_of_erase(facts: Facts, n: int, *, is_blank: bool, in_order: bool) -> Way:
     """The way of an erase of ``n`` elements: of all elements of a batch ``in_order``, or of listed ones."""
-    one = in_order and _begins_with_one_launch(facts, n, is_blank=is_blank, goes_alone=facts.in_reach)
-    return Way.ONE_LAUNCH if one else Way.RANGES
+    is_few = facts.on_gpu and not is_blank and n <= _most_few(facts)
+    one = is_few or _begins_with_one_launch(facts, n, is_blank=is_blank, goes_alone=facts.in_reach)
+    return Way.ONE_LAUNCH if in_order and one else Way.RANGES
+
+
+def _most_few(facts: Facts) -> int:
+    """Most elements of a batch of few."""
+    return min(SPARE_ELEMENTS, MOST_FOR_A_BUCKET * facts.buckets)
 
 
 def renewing_blocks(facts: Facts, n: int) -> int:
