@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...errors import WarphashError
 from ...runtime.abi import REPORT_WORDS, CompareBatch, Comparison, Ranks, SelectBatch
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import BOUNDED
@@ -17,6 +18,7 @@ __all__ = ["Numbers", "keys_of_least_rank", "keys_that_compare"]
 _DIGIT_BITS = 11
 """Of a rank, that one histogram tells: six histograms tell all."""
 
+_ALL_BITS = 64
 _BITS_TRIED = 2 * _DIGIT_BITS
 """Of a rank: counts of batches, and frequencies, have no more. Two histograms then tell all."""
 
@@ -57,7 +59,9 @@ def _kth_rank(engine: Engine, ranks: int, n: int, k: int, stream: Any) -> tuple[
         copies = engine.to_host(histogram.ptr, np.uint32, _COPIES * bins, stream).reshape(_COPIES, bins)
         sums = np.cumsum(copies.sum(axis=0, dtype=np.int64))
         if sums[-1] < left:  # at first: others of the least ranks have more bits
-            shift = 64
+            if shift == _ALL_BITS:
+                raise WarphashError(f"{sums[-1]:,} of {n:,} ranks were counted: report this as a bug")
+            shift = _ALL_BITS
             continue
         here = int(np.searchsorted(sums, left))
         left -= int(sums[here - 1]) if here else 0
