@@ -59,7 +59,7 @@ def _kth_rank(engine: Engine, ranks: int, n: int, k: int, stream: Any) -> tuple[
         copies = engine.to_host(histogram.ptr, np.uint32, _COPIES * bins, stream).reshape(_COPIES, bins)
         sums = np.cumsum(copies.sum(axis=0, dtype=np.int64))
         if sums[-1] < left:  # at first: others of the least ranks have more bits
-            if shift == _ALL_BITS:
+            if shift != _BITS_TRIED:
                 raise WarphashError(f"{sums[-1]:,} of {n:,} ranks were counted: report this as a bug")
             shift = _ALL_BITS
             continue
