@@ -85,7 +85,7 @@ class CollectiveError(WarphashError, RuntimeError):
     failures
         What was raised, by rank; of ranks that made different calls, what each called.
     rounds
-        Of the rounds of the owners' work, with that of rows that stay, those that are done on all ranks.
+        How many rounds of the owners' work are done on all ranks. The rows that stay with a rank are a round, too.
     has_begun
         Whether ranks have begun with the rounds. If not, no rank has changed anything.
     """

@@ -204,9 +204,7 @@ class ShardedEmbedding(torch.nn.Module):  # type: ignore[misc, unused-ignore]  #
     def total(self) -> int:
         """Ids of all ranks together. Collective; this rank's own are ``len(embedding.local)``."""
         with self._channel.call("total") as call:
-            header = self._channel.header()
-            header[-self.world :] = len(self.local)
-            return sum(row[0] for row in call.agree(header))
+            return call.total(len(self.local))
 
     def to_arrays(self) -> tuple[torch.Tensor, torch.Tensor]:
         """This rank's own ids, and their vectors: two tensors. Not collective."""

@@ -174,9 +174,7 @@ class ShardedTable(Generic[T]):
     def total(self) -> int:
         """Keys of all ranks together. Collective, and so no ``len``; the rank's own are ``len(m.local)``."""
         with self._channel.call("total") as call:
-            header = self._channel.header()
-            header[-self.world :] = len(self.local)
-            return sum(row[0] for row in call.agree(header))
+            return call.total(len(self.local))
 
     # ---- checkpoints
     def save(self, path: str | os.PathLike[str], *, note: Any = None) -> None:
@@ -367,9 +365,9 @@ class ShardedTable(Generic[T]):
             self._front.note_kind(pairs[0])
             prepare = None if repeats else self._make_room
             work = self._by_verb(verb)
-            added = self._answered(call, pairs, [_ADDED], work, prepare, combine, may_repeat=may_repeat, inserts=True)[
-                0
-            ]
+            (added,) = self._answered(
+                call, pairs, [_ADDED], work, prepare, combine, may_repeat=may_repeat, inserts=True
+            )
         return added.library.export(added)
 
     def _make_room(self, n: int) -> None:
