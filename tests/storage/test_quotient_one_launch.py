@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import count
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -17,6 +22,7 @@ from warphash import TableFull
 from warphash.storage.batch import Batch
 from warphash.storage.quotient import array as quotient
 from warphash.storage.quotient import route
+from warphash.storage.quotient.one_launch import _PLACES
 
 DEVICES = one_of_each("emulated", "cuda")
 
@@ -168,6 +174,21 @@ def test_which_batches_are_one_launch(device: str) -> None:
     table.check()
 
 
+@contextmanager
+def stopped_behind(table: Any, launched: int, fault: type[BaseException]) -> Iterator[None]:
+    """Raise an error instead of the launch that follows so many."""
+    program, so_far = array_of(table).program, count()
+    run = program.run
+
+    def launch(*arguments: Any) -> None:
+        if next(so_far) == launched:
+            raise fault
+        run(*arguments)
+
+    with mock.patch.object(program, "run", launch):
+        yield
+
+
 @pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
 class TestEmulated:
     def test_without_memory_nothing_is_launched(self) -> None:
@@ -181,6 +202,40 @@ class TestEmulated:
                     array.update(Batch(rows.ptr, rows.ptr, 90))
                 assert not launched.called
             assert array.update(Batch(rows.ptr, rows.ptr, 90)).changed == 3
+
+    @pytest.mark.parametrize("fault", [KeyboardInterrupt, MemoryError])
+    @pytest.mark.parametrize(
+        "form", [pytest.param(FORMS[4], id="locks"), pytest.param(FORMS[0], id="no locks", marks=pytest.mark.slow)]
+    )
+    @pytest.mark.parametrize("verb", ["insert", "erase"])
+    def test_a_fault_between_launches(self, verb: str, form: tuple[Any, ...], fault: type[BaseException]) -> None:
+        """Behind batches that were left, some kernels of one more are launched, and the others are not."""
+        key, value, slots, buckets, _ = form
+        keys = np.arange(300, dtype=key)
+        old, batch, legal = keys[:200], keys[150:250], keys[:250] if verb == "insert" else keys[:200]
+        sure = old if verb == "insert" else keys[:150]
+        for launched in count():
+            with in_one_launch():
+                table = made(key, value, slots * buckets, "emulated")
+                add(table, keys[:100])
+                for _ in range(_PLACES):  # an answer that does not come leaves an older one in its place
+                    add(table, keys[:2])
+                add(table, keys[100:200])
+                assert storage_of(table).store.state.left, "nobody has waited"
+                call = partial(add, table) if verb == "insert" else table.erase
+                try:
+                    with stopped_behind(table, launched, fault):
+                        call(batch)
+                except fault:
+                    there = table.contains(keys)
+                else:
+                    break
+                assert len(table) == np.count_nonzero(there), launched
+                assert set(sure.tolist()) <= set(keys[there].tolist()) <= set(legal.tolist())
+                assert (table.find(keys[there])[0] == ~keys[there]).all() and not len(held_locks(table))
+                call(batch)
+                assert len(table) == np.count_nonzero(table.contains(keys)) == (250 if verb == "insert" else 150)
+        assert launched == (3 if form is FORMS[0] and verb == "insert" else 2)
 
     @pytest.mark.parametrize("lines", ["some", pytest.param("more", marks=pytest.mark.slow)])
     @pytest.mark.parametrize("verb", ["insert", "assign", "upsert", "erase"])

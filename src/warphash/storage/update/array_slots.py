@@ -386,19 +386,14 @@ class ArraySlots(Generic[A]):
             return False
         if not batch.flags:
             batch, _own_flags = with_flags(self.engine, batch)
-        self.recovery.step = self._recover_later
-        ticket = 0
-        try:
-            ticket = array.leave(batch, len(state.left), state.awaited, self.new_share)
-        except MemoryError:  # before a kernel was launched
-            self.recovery.step = step
-            raise
-        if ticket:
-            vouched, left = state.vouched or batch.unique, (*state.left, Left(ticket, batch.n))
-            self.state = state._replace(vouched=vouched, left=left, awaited=state.awaited + batch.n)
-        else:
-            self.recovery.step = step
-        return ticket != 0
+        self._note_launches()
+        ticket = array.leave(batch, len(state.left), state.awaited, self.new_share)
+        if not ticket:
+            self.state, self.recovery.step = state, step
+            return False
+        vouched, left = state.vouched or batch.unique, (*state.left, Left(ticket, batch.n))
+        self.state = state._replace(vouched=vouched, left=left, awaited=state.awaited + batch.n)
+        return True
 
     def _leave_erase(self, given: Batch) -> bool:
         """Launch an erase, behind the batches that were left, and do not wait for it: whether that is done."""
@@ -410,14 +405,17 @@ class ArraySlots(Generic[A]):
             return False
         if len(state.left) >= array.most_left and not self._count_ended():
             return False
-        step, self.recovery.step = self.recovery.step, self._recover_later
-        try:
-            ticket = array.leave_erase(given)
-        except MemoryError:  # before a kernel was launched
-            self.recovery.step = step
-            raise
-        self.state = self.state._replace(left=(*self.state.left, Left(ticket, 0)))
+        state = self.state
+        self._note_launches()
+        ticket = array.leave_erase(given)
+        self.state = state._replace(left=(*state.left, Left(ticket, 0)))
         return True
+
+    def _note_launches(self) -> None:
+        """Note that the kernels of a batch are launched now, until the batch is among those that were left (`left`)."""
+        self.recovery.step = self._recover_later
+        if self.state.left:
+            self.state = self.state._replace(left=())
 
     def _do(self, batch: Batch) -> None:
         """Do a batch, or take it back.
@@ -493,7 +491,7 @@ class ArraySlots(Generic[A]):
         self._keep_in_bounds(stream, erased=True)
 
     def clear(self, stream: Any = None) -> None:
-        if self.state.left:
+        if self.recovery.step not in (None, self._clear_later):  # kernels may be under way, on any stream
             self.engine.synchronize(None)
         array = self.state.array
         self.recovery.step = self._clear_later

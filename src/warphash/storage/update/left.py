@@ -3,6 +3,10 @@
 A batch that is left is not waited for. The kernels write what became of it to host memory. A later call looks there,
 and counts the keys of the batches that have ended. Until then, the size of the table has an upper bound: no batch adds
 more keys than it has elements.
+
+A batch is several launches. An interrupt may come between two of them, and so may a refusal of memory for the code of a
+kernel. Therefore the batches that were left are forgotten while another one is launched, and noted again behind it. If
+it stops half way, the recovery of the store asks for no answers, and counts the keys in the slots.
 """
 
 from __future__ import annotations
@@ -51,20 +55,14 @@ class LeavingArray(Protocol):
         Raises
         ------
         MemoryError
-            Before a kernel was launched.
+            As other errors and interrupts, this may come between two launches.
         """
 
     def may_leave_erase(self, n: int) -> bool:
         """Whether an erase of ``n`` elements can be left."""
 
     def leave_erase(self, given: Batch) -> int:
-        """Launch an erase, and do not wait: its ticket. The array has `most_left` batches under way at most.
-
-        Raises
-        ------
-        MemoryError
-            Before a kernel was launched.
-        """
+        """As `leave`, of an erase. The array has fewer than `most_left` batches under way."""
 
     def answer(self, ticket: int) -> Outcome | None:
         """What became of a batch; None if that is not known yet, or only `outcome` says it."""
