@@ -25,6 +25,7 @@ from emulated.scenarios import (
     left_by_the_locks,
     many_behind_adopted_pairs,
     moves,
+    moves_to_one_slot,
     puts_without_locks,
 )
 
@@ -147,7 +148,7 @@ BUGS = [
         "a key moves to a full bucket",
         "if (!free) return Steps::kAgain;\n    const Word remainder",
         "const Word remainder",
-        puts_without_locks,
+        moves_to_one_slot,
     ),
     bug(
         "a key moves for a stuck one and its filter is not told",

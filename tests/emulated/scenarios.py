@@ -351,42 +351,67 @@ def left_by_the_locks(case: Case, rng: np.random.Generator) -> None:
         model.agrees(table, keys)
 
 
+@dataclass(frozen=True)
+class FirstRange:
+    """Hash values of the first range of a quotient table with buckets enough for slots that one store fills.
+
+    Attributes
+    ----------
+    buckets, size
+        Of the table, and of the range.
+    """
+
+    buckets: int
+    size: int
+
+    @classmethod
+    def of(cls, table: Any, slots: int) -> FirstRange:
+        array = array_of(table)
+        assert array.spec.slots_per_bucket == slots
+        return cls(array.buckets, array.table.range_buckets)
+
+    def hash_in(self, home: int, remainder: int) -> int | None:
+        """The hash value of a home and a remainder, if there is one."""
+        found = -(-((home << 32) + (remainder << 18)) // self.buckets)
+        return found if found * self.buckets >> 18 == (home << 14) + remainder else None
+
+    def second_of(self, home: int, remainder: int) -> int:
+        """The second bucket of a key."""
+        return int(home + 1 + (mixed(remainder, 32) * (self.size - 1) >> 32)) % self.size
+
+    def of_home(self, home: int, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
+        """The remainders of a home with their hash values, in a random order."""
+        remainders = (int(r) for r in rng.permutation(1 << 14))
+        return ((r, h) for r in remainders if (h := self.hash_in(home, r)) is not None)
+
+
+def with_a_first_range(case: Case) -> tuple[Any, FirstRange, int]:
+    """A quotient table whose slots one store fills, its first range, and the slots of a bucket."""
+    slots, fewest = Quotients().forms(4, case.value_dtype.itemsize)[0]
+    table = case.table(capacity=slots * (fewest + 300), load_factor=1.0)
+    return table, FirstRange.of(table, slots), slots
+
+
 def puts_without_locks(case: Case, rng: np.random.Generator) -> None:
     """Guests of full buckets, and keys of other homes that differ from them by the mark of a guest alone.
 
-    The quotient table has buckets enough for slots that one store fills. A lane that sees a guest before its mark takes
-    it for that other key.
+    A lane that sees a guest before its mark takes it for that other key.
     """
     with in_one_launch():
-        slots, fewest = Quotients().forms(4, case.value_dtype.itemsize)[0]
-        table, model = case.table(capacity=slots * (fewest + 300), load_factor=1.0), Model()
-        array = array_of(table)
-        assert array.spec.slots_per_bucket == slots
-        buckets, size = array.buckets, array.table.range_buckets
-
-        def hash_in(home: int, remainder: int) -> int | None:
-            """The hash value of a home and a remainder, if there is one."""
-            found = -(-((home << 32) + (remainder << 18)) // buckets)
-            return found if found * buckets >> 18 == (home << 14) + remainder else None
-
-        def second_of(home: int, remainder: int) -> int:
-            """The second bucket of a key in the first range."""
-            return int(home + 1 + (mixed(remainder, 32) * (size - 1) >> 32)) % size
-
+        (table, first, slots), model = with_a_first_range(case), Model()
         full, guests, twins, stuck = list[int](), list[int](), list[int](), list[int]()
         for number in range(6):
             home = 10 * number
-            remainders = (int(r) for r in rng.permutation(1 << 14))
-            pairs = ((r, h) for r in remainders if (h := hash_in(home, r)) is not None)
+            pairs = first.of_home(home, rng)
             full += [h for _, (_, h) in zip(range(slots - number % 2), pairs, strict=False)]
             while len(guests) < 10 * (number + 1):
                 remainder, guest = next(pairs)
-                second = second_of(home, remainder)
-                twin = hash_in(second, remainder)
+                second = first.second_of(home, remainder)
+                twin = first.hash_in(second, remainder)
                 if second % 10 and twin is not None:
                     guests.append(guest)
                     twins.append(twin)
-            between = ((r, h) for r, h in pairs if second_of(home, r) in range(0, 60, 10))
+            between = ((r, h) for r, h in pairs if first.second_of(home, r) in range(0, 60, 10))
             stuck += [h for _, (_, h) in zip(range(4), between, strict=False)]
         there, new = (keys_with(table, np.array(hashes, np.uint32)) for hashes in (full, guests + twins + stuck))
         everything = np.concatenate([there, new])
@@ -399,6 +424,30 @@ def puts_without_locks(case: Case, rng: np.random.Generator) -> None:
         values = numbers(case, len(batch))
         model.inserted(batch, values, table.insert(batch, values))
         assert not len(held_locks(table)), "a lock is held"
+        assert len(table) == len(model) == len(everything)  # to look at all buckets takes long
+        model.finds(table, rng.permutation(everything))
+
+
+def moves_to_one_slot(case: Case, rng: np.random.Generator) -> None:
+    """All keys of several full buckets have one second bucket, with one vacant slot: one of them can move there.
+
+    Each of these buckets gets one more key, whose second bucket is another of them. So each wants that slot.
+    """
+    with in_one_launch():
+        (table, first, slots), model = with_a_first_range(case), Model()
+        there, stuck = list[int](), list[int]()
+        for number in range(6):
+            target, homes = 50 * number + 40, range(50 * number, 50 * number + 40, 5)
+            there += [h for _, (_, h) in zip(range(slots - 1), first.of_home(target, rng), strict=False)]
+            for home in homes:
+                seconds = {h: first.second_of(home, r) for r, h in first.of_home(home, rng)}
+                there += [h for h, second in seconds.items() if second == target][:slots]
+                stuck += [h for h, second in seconds.items() if second in homes][:1]
+        old, new = (keys_with(table, np.array(hashes, np.uint32)) for hashes in (there, stuck))
+        model.inserted(old, numbers(case, len(old)), table.insert(old, numbers(case, len(old))))
+        model.inserted(new, numbers(case, len(new)), table.insert(new, numbers(case, len(new))))
+        assert not len(held_locks(table)), "a lock is held"
+        everything = np.concatenate([old, new])
         assert len(table) == len(model) == len(everything)  # to look at all buckets takes long
         model.finds(table, rng.permutation(everything))
 

@@ -31,6 +31,7 @@ from emulated.scenarios import (
     left_by_the_locks,
     many_behind_adopted_pairs,
     moves,
+    moves_to_one_slot,
     pairs_that_repeat,
     puts_without_locks,
     subtables_that_grow_and_shrink,
@@ -250,5 +251,6 @@ def test_no_schedule_loses_a_key_in_one_launch(races: Races, scenario: Scenario,
 
 @schedules(SCHEDULES)
 @pytest.mark.parametrize("value", ["u4", "u8"])
-def test_no_schedule_takes_a_guest_for_another_key(value: str, seeds: range) -> None:
-    assert_no_failure(puts_without_locks, Races("quotient_cuckoo", "u4", {}, value=value), seeds)
+@pytest.mark.parametrize("scenario", [puts_without_locks, moves_to_one_slot])
+def test_no_schedule_of_slots_that_one_store_fills_loses_a_key(scenario: Scenario, value: str, seeds: range) -> None:
+    assert_no_failure(scenario, Races("quotient_cuckoo", "u4", {}, value=value), seeds)
