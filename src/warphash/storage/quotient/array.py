@@ -499,7 +499,7 @@ class QuotientArray:
     def _go_directly(self, batch: QuotientBatch, left: int, stream: Any) -> Report:
         """Bring each element of a launch by itself, and apply them. The report of all launches so far."""
         run, n, indices, length = self.program.run, batch.n, batch.indices, batch.count
-        batch.left = 0 if batch.erases or self._facts.on_gpu and not self._builds(batch) else left
+        batch.left = 0 if batch.erases or (self._facts.on_gpu and not self._builds(batch)) else left
         run("count", self.table, batch, n, stream)
         if not self.cleared:  # on a CPU, whose kernels are done when they return
             self._clear_unbuilt_lines(n, read_report(self.engine, batch.report, stream).winners, stream)
@@ -620,7 +620,8 @@ class QuotientArray:
         if n <= route.SPARE_ELEMENTS:
             return self._spare
         if self._is_blank and self._has_memory_for(n, flags != 0):
-            whole = True
+            with suppress(MemoryError):
+                return self._buffers_for(n, flags != 0, stream)
         numbered, ways = flags != 0, route.ways_to_ranges(self._facts, n, in_order=in_order, valued=valued, whole=whole)
         *many, (fewest, _) = ways
         for size, plan in many:
