@@ -14,7 +14,7 @@ counters after an interrupt.
 
 A new array is not `cleared`: its lines hold anything. `update` and `take_over` take it so; all else needs `clear`
 first. A build of elements that came in passes writes all lines, also those of ranges without elements. So does the
-kernel that takes over the lines of another array.
+kernel that takes over the lines of another array, and a build on a CPU if all ranges have elements.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from ...runtime.abi import (
     TakeOverBatch,
 )
 from ...runtime.engine import Buffer, KernelSpec
+from ...runtime.host_memory import available_bytes
 from .. import snapshots
 from ..batch import Batch
 from ..elements import DeviceList, Elements, Piece, pieces
@@ -498,7 +499,7 @@ class QuotientArray:
         """
         engine, spec, batch, stream = self.engine, self.spec, buffers.batch, given.stream
         builds = self._is_blank and route.may_build(fields["erases"], fields["count_probes"])
-        if not self.cleared and not (builds and isinstance(buffers.memory, Passes)):
+        if not self.cleared and not (builds and (isinstance(buffers.memory, Passes) or not self._facts.on_gpu)):
             self.clear(stream)
         batch.op, batch.kind = given.op, given.kind
         self._begin(batch, fields, stream)
@@ -533,14 +534,22 @@ class QuotientArray:
     def _go_directly(self, batch: QuotientBatch, left: int, stream: Any) -> Report:
         """Bring each element of a launch by itself, and apply them. The report of all launches so far."""
         run, n, indices, length = self.program.run, batch.n, batch.indices, batch.count
-        batch.left = left if self._builds(batch) else 0
+        batch.left = 0 if batch.erases or (self._facts.on_gpu and not self._builds(batch)) else left
         run("count", self.table, batch, n, stream)
+        if not self.cleared:  # on a CPU, whose kernels are done when they return
+            self._clear_unbuilt_lines(n, read_report(self.engine, batch.report, stream).winners, stream)
         batch.indices, batch.count = 0, batch.report + WINNERS
         run("reserve", self.table, batch, min(n, self.ranges), stream)
         batch.indices, batch.count = indices, length
         run("scatter", self.table, batch, n, stream)
         batch.indices, batch.count = 0, 0
         return self._settled(batch, left, self._apply(batch, stream), stream)
+
+    def _clear_unbuilt_lines(self, n: int, ranges: int, stream: Any) -> None:
+        """Clear all lines ahead of a build of ``n`` elements of so many ranges, unless it writes all of them."""
+        if ranges < self.ranges or not route.builds_on_stage(self._facts, n):
+            self.engine.fill(self._lines.ptr, 0, self._lines.nbytes, stream)
+            self.cleared = True
 
     def _go_in_passes(self, passes: Passes, batch: QuotientBatch, is_first: bool, stream: Any) -> Report:
         """Bring the elements of a launch in passes, and apply them. The report of all launches so far.
@@ -616,7 +625,7 @@ class QuotientArray:
         blocks = min(batch.n, self.ranges)
         run = self.program.run_blocks
         if builds:
-            if not self.cleared:
+            if not self.cleared and self._facts.on_gpu:
                 blocks, batch.touched = self.ranges, 0
             run("build", self.table, batch, blocks, stream)
         else:
@@ -645,6 +654,9 @@ class QuotientArray:
         """
         if n <= route.SPARE_ELEMENTS:
             return self._spare
+        if self._is_blank and self._has_memory_for(n, flags != 0):
+            with suppress(MemoryError):
+                return self._buffers_for(n, flags != 0, stream)
         numbered, ways = flags != 0, route.ways_to_ranges(self._facts, n, in_order=in_order, valued=valued, whole=whole)
         *many, (fewest, _) = ways
         for size, plan in many:
@@ -653,6 +665,16 @@ class QuotientArray:
                     return self._buffers_in_passes(plan, numbered, stream)
                 return self._buffers_for(size, numbered, stream)
         return self._buffers_for(fewest, numbered, stream)
+
+    def _has_memory_for(self, n: int, numbered: bool) -> bool:
+        """Whether a CPU builds a large batch in one launch: what it takes is at most half of the memory that is free.
+
+        Otherwise the first launch alone is a build, and the others fetch and write back lines that they fill in part.
+        """
+        if self._facts.on_gpu or not route.LAUNCH_ELEMENTS < n <= route.MOST_ELEMENTS:
+            return False
+        free = available_bytes()
+        return free is None or 2 * sum(self._buffer_sizes(n, numbered)) <= free
 
     def _buffers_in_passes(self, plan: PassPlan, numbered: bool, stream: Any) -> _ElementBuffers:
         """Memory for launches whose elements are brought in passes; ``numbered`` as of `_buffers_for`."""

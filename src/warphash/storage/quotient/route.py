@@ -32,6 +32,7 @@ __all__ = [
     "PassPlan",
     "Way",
     "applies",
+    "builds_on_stage",
     "lanes_for",
     "may_build",
     "pass_plan_for",
@@ -69,7 +70,8 @@ IN_PLACE_SHARE = 128
 """Elements for each range of a batch up to which ranges may be left in place."""
 
 LAUNCH_ELEMENTS = 1 << 26
-"""Most elements of a launch on a CPU: it has memory for a copy of each."""
+"""Most elements of a launch on a CPU, which has memory for a copy of each. A build takes more of them at once, if much
+memory is free (`QuotientArray`)."""
 
 MOST_ELEMENTS = 1 << 30
 """Most elements of a launch on a GPU, where each launch goes over all ranges of the table that the elements go to. If
@@ -267,6 +269,11 @@ def ways_to_ranges(
 def _most_elements(facts: Facts) -> int:
     """Most elements of a launch."""
     return MOST_ELEMENTS if facts.on_gpu else LAUNCH_ELEMENTS
+
+
+def builds_on_stage(facts: Facts, n: int) -> bool:
+    """Whether a CPU's build of ``n`` elements writes whole ranges: ``BuildOrApply`` of the kernels."""
+    return 2 * n >= facts.buckets
 
 
 def may_build(erases: int, counts_probes: int) -> bool:

@@ -52,9 +52,9 @@ class QuotientRemedy(Remedy[QuotientArray]):
     way_back = staticmethod(way_back)
 
     def build(self, store: Store, batch: Batch, more_slots: int | None) -> tuple[QuotientArray, int] | None:
-        """As `Remedy.build`, of a table without keys, if the elements need no flags."""
+        """As `Remedy.build`, of a table without keys. On a GPU, if the elements need no flags."""
         array = store.array
-        if more_slots is not None or batch.flags:
+        if more_slots is not None or (batch.flags and array.engine.window_bytes):
             return None
         outcome = array.update(batch)
         if outcome.complete:
