@@ -14,6 +14,7 @@ from support.engines import missing, one_of_each
 from support.faults import at_each_allocation, at_each_line
 from support.inside import storage_of
 from support.quotients import FORMS, SLOTS, add, array_of, check_combined, entries, keys_with, launches, made, value_of
+from warphash import HashMap
 from warphash.storage.batch import Batch
 from warphash.storage.quotient import array as quotient
 from warphash.storage.quotient import one_launch, route
@@ -237,6 +238,17 @@ def test_more_elements_are_left_than_a_block_has_threads(device: str) -> None:
         assert add(table, crowd[::-1].copy()).sum() == 0 and awaited(table) > 9000  # many of them are adopted
         assert len(table) == 9011 - before and table.contains(crowd).all()
         table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_table_of_few_pairs_is_not_waited_for(device: str) -> None:
+    keys = np.arange(300, dtype=np.uint32)
+    table = HashMap.from_arrays(keys, ~keys, design="quotient_cuckoo", device=device)
+    assert awaited(table) == 300
+    values, found = table.find(np.arange(400, dtype=np.uint32))
+    assert (values[:300] == ~keys).all() and found[:300].all() and not found[300:].any()
+    assert len(table) == 300 and not awaited(table)
+    table.check()
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -310,6 +310,8 @@ class BucketArray:
         """As `LeavingArray.leave`. Only a design that moves keys keeps pairs without a slot."""
         if left or not (self.design.moves_keys and self.is_one_launch(given.n)):
             return 0
+        if not self.cleared:
+            self.clear(given.stream)
         self.begin(given, adopts=True)
         return 1
 

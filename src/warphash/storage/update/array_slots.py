@@ -10,10 +10,10 @@ is built, and what a recovery does. The order of an update is the same for all f
    a new or forgotten array is cleared by the first call that is no build: until then, to clear the memory is the step
    of the recovery.
 4. A batch that surely fits is left, if the array has kernels for that: `ArraySlots.update` returns when it is launched
-   (`left`). Its pairs that find no slot become displaced pairs. The next call that needs the end of the batch
-   (`ArraySlots.finish`) reads the outcome, and gives displaced pairs slots as after an interrupt. In a fuller table,
-   this could take more memory than there is, and a later call would fail for it. Each family says how full is too full
-   (`Remedy.leaves_up_to`). Only tables that may grow leave batches.
+   (`left`). The array clears its memory before, if that was put off. Pairs that find no slot become displaced pairs.
+   The next call that needs the end of the batch (`ArraySlots.finish`) reads the outcome, and gives displaced pairs
+   slots as after an interrupt. In a fuller table, this could take more memory than there is, and a later call would
+   fail for it. Each family says how full is too full (`Remedy.leaves_up_to`). Only tables that may grow leave batches.
    An erase is left in the same way.
 5. Any other batch is a `Transaction`. A large batch goes in the order of the parts of the table (`ordering`). If the
    design compares the loads of buckets, the batch goes in two rounds: first all keys that have room in their first
@@ -293,11 +293,21 @@ class ArraySlots(Generic[A]):
         fits = self.prepare(batch)
         if fits is None:
             return
+        if self.may_leave(batch, fits=fits) and self._leave(batch):
+            return
         if self.recovery.step is not None:
             self.finish(batch.stream)
-        if self._leaves and (fits or not (self.state.size or may_fail(self, batch))) and self._leave(batch):
-            return
         self._do(batch)
+
+    def may_leave(self, batch: Batch, *, fits: bool = False) -> bool:
+        """Whether a batch may be left while no other one is under way, if the array can: it surely fits.
+
+        Parameters
+        ----------
+        fits
+            As of `surely_fit`.
+        """
+        return self._leaves and (fits or not (self.state.size or may_fail(self, batch)))
 
     def prepare(self, batch: Batch) -> bool | None:
         """Make the table as large as a batch needs, and do the batch if a build can: None if it is done.

@@ -43,6 +43,8 @@ class LeavingArray(Protocol):
     def leave(self, given: Batch, left: int, awaited: int, new_share: float) -> int:
         """Launch a batch, and do not wait: its ticket; 0 for a batch that cannot be left, or not behind so many.
 
+        An array that is not cleared is cleared ahead of the launch.
+
         Parameters
         ----------
         given
