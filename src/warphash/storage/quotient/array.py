@@ -67,6 +67,9 @@ MOST_RANGE_BUCKETS = 512
 _FEWEST_ALIKE = 1 << 22
 """Flags from which on the host asks whether all are alike: their way back takes longer than that."""
 
+_ZEROED_AT_ONCE = 1 << 18
+"""Bytes of the memory of a table up to which a GPU sets all of it to 0 by the fill that sets the counters to 0."""
+
 _CROWD_THREADS = 256
 """Of a block that works on the elements of crowded ranges."""
 
@@ -200,7 +203,8 @@ class QuotientArray:
             **dict(spec.constants),
         )
         self._updates: OneLaunchUpdates | None = None  # once there was one
-        engine.fill(counters, 0, zeroed, stream)
+        self._is_zero = engine.window_bytes > 0 and end <= _ZEROED_AT_ONCE  # nothing was written to the lines since
+        engine.fill(counters, 0, end if self._is_zero else zeroed, stream)
         self._is_new = self._is_counted = True  # no update was launched; the report is 0
         self.cleared, self._is_blank = False, True
 
@@ -228,14 +232,16 @@ class QuotientArray:
     def copy(self, stream: Any = None) -> Self:
         """An array with the same hash constants and pairs, in memory of its own."""
         twin = self.sibling(self.slots, self.seed, stream)
-        twin.cleared, twin._is_blank = self.cleared, False
+        twin.cleared, twin._is_blank, twin._is_zero = self.cleared, False, False
         self.engine.copy(twin._lines.ptr, self._lines.ptr, self._lines.nbytes, stream)
         return twin
 
     # ---- memory
     def clear(self, stream: Any = None) -> None:
         """Forget all pairs."""
-        self.engine.fill(self._lines.ptr, 0, self._lines.nbytes, stream)
+        if not self._is_zero:
+            self.engine.fill(self._lines.ptr, 0, self._lines.nbytes, stream)
+        self._is_zero = False
         if not self._is_new:
             self.forget_elements(stream)
         self.cleared = self._is_blank = True  # no pair has been written since
@@ -261,7 +267,7 @@ class QuotientArray:
 
     def restore(self, saved: Snapshot, stream: Any = None) -> None:
         """Put back what `snapshot` gave. Allocates nothing on the device."""
-        self._is_blank = False
+        self._is_blank = self._is_zero = False
         snapshots.put_back(self.engine, self._lines, saved, stream)
         self.forget_elements(stream)
 
@@ -520,7 +526,7 @@ class QuotientArray:
 
     def _begin(self, batch: QuotientBatch, fields: Mapping[str, int], stream: Any) -> None:
         """Give a batch its fields, and let the report of the array count from 0."""
-        self._is_new = False
+        self._is_new = self._is_zero = False
         self._reset_report(stream)
         for name, value in fields.items():
             setattr(batch, name, value)
