@@ -11,6 +11,7 @@ back when none is under way.
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,24 +62,33 @@ class _Room(NamedTuple):
     next: int
 
 
-def _sizes(spec: KernelSpec, ranges: int, pairs: int = MOST_AWAITED) -> tuple[int, ...]:
-    """Bytes of the heads of lists, of the lengths of the lists of ranges, of such a list, and of adopted pairs."""
-    return 8 * ADOPTED_WORDS, 16, 4 * ranges, *_pair_sizes(spec, pairs)
+@lru_cache(maxsize=64)
+def _starts(word_bytes: int, value_word_bytes: int, ranges: int) -> tuple[int, ...]:
+    """Where, in the memory of such updates, its parts begin, and where the last one ends.
+
+    The heads of lists, the lengths of the lists of ranges, such a list, and the arrays of adopted pairs.
+    """
+    pairs = _pair_sizes(word_bytes, value_word_bytes, MOST_AWAITED)
+    return tuple(starts_of((8 * ADOPTED_WORDS, 16, 4 * ranges, *pairs)))
 
 
-def _pair_sizes(spec: KernelSpec, pairs: int) -> tuple[int, int, int]:
+def _starts_for(spec: KernelSpec, ranges: int) -> tuple[int, ...]:
+    return _starts(spec.word_bytes, spec.value_word_bytes, ranges)
+
+
+def _pair_sizes(word_bytes: int, value_word_bytes: int, pairs: int) -> tuple[int, int, int]:
     """Bytes of the keys, values and links of adopted pairs."""
-    return pairs * spec.word_bytes, pairs * spec.value_word_bytes, 4 * pairs
+    return pairs * word_bytes, pairs * value_word_bytes, 4 * pairs
 
 
 def zeroed_bytes_for(spec: KernelSpec, ranges: int) -> int:
     """Bytes at the start of the memory of such updates that are 0 between two of them."""
-    return starts_of(_sizes(spec, ranges))[2]
+    return _starts_for(spec, ranges)[2]
 
 
 def bytes_for(spec: KernelSpec, ranges: int) -> int:
     """Bytes of the memory of such updates of a table."""
-    return starts_of(_sizes(spec, ranges))[-1]
+    return _starts_for(spec, ranges)[-1]
 
 
 class OneLaunchUpdates:
@@ -105,7 +115,7 @@ class OneLaunchUpdates:
 
     def __init__(self, engine: Engine, spec: KernelSpec, report: int, memory: int, ranges: int) -> None:
         self._engine, self._spec = engine, spec
-        lengths, renewed, *starts, _ = starts_of(_sizes(spec, ranges))[1:]
+        lengths, renewed, *starts, _ = _starts_for(spec, ranges)[1:]
         self._small = self._room = _Room(None, MOST_AWAITED, *(memory + start for start in starts))
         self._lengths, self._renewed, self._is_odd = memory + lengths, memory + renewed, False
         self._slot = ResultSlot(engine, _PLACES)
@@ -173,7 +183,7 @@ class OneLaunchUpdates:
                 return
 
     def _room_for(self, pairs: int, stream: Any) -> _Room:
-        *starts, end = starts_of(_pair_sizes(self._spec, pairs))
+        *starts, end = starts_of(_pair_sizes(self._spec.word_bytes, self._spec.value_word_bytes, pairs))
         memory = self._engine.allocate(end, stream)
         return _Room(memory, pairs, *(memory.ptr + start for start in starts))
 
