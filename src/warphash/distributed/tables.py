@@ -412,6 +412,10 @@ class ShardedTable(Generic[T]):
         front, seen = self._front, given[0]
         at_once = inserts and len(self.local) <= seen.rows // _LARGER
         made = [front.rows_for(seen, each.column) for each in wanted]
+        flags = [place for place, each in enumerate(wanted) if each.column is PRESENCE]
+        go: Callable[..., None] = partial(
+            self._route.go, call, local=local, prepare=prepare, flags=flags, at_once=at_once, launches=launches
+        )
 
         def body(n: int, at: list[int], to: list[int]) -> None:
             rows = [Rows(place, column.nbytes) for place, column in zip(at, front.stored, strict=False)]
@@ -419,7 +423,7 @@ class ShardedTable(Generic[T]):
             if not (repeats.often or (len(repeats.hot) and combine is not None)):
                 answers = [Rows(place, each.column.nbytes) for place, each in zip(to, wanted, strict=True)]
                 apart = Apart(repeats.hot, [not each.of_every_element for each in wanted])
-                self._route.go(call, n, rows, answers, local, prepare, at_once=at_once, apart=apart, launches=launches)
+                go(n=n, rows=rows, answers=answers, apart=apart)
                 return
             batch = Combined(self._channel, front.engine, self._exact(rows[0], n), n)
             firsts = [batch.first(column) for column in rows]
@@ -428,7 +432,7 @@ class ShardedTable(Generic[T]):
             room = [batch.answers(each.column.nbytes, of_every_element=each.of_every_element) for each in wanted]
             columns = firsts, [each.column for each in room]
             sent, answers = ([Rows(column.at, column.width) for column in some] for some in columns)
-            self._route.go(call, batch.n, sent, answers, local, prepare, at_once=at_once, launches=launches)
+            go(n=batch.n, rows=sent, answers=answers)
             for each, place in zip(room, to, strict=True):
                 each.write(place)
 
@@ -703,7 +707,7 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
             )
             columns = asked.keys, asked.found, asked.numbers.column
             rows = [Rows(column.at, column.width) for column in columns]
-            self._route.go(call, batch.n, rows[:1], rows[1:], self._finding(value, bytes(value.nbytes)))
+            self._route.go(call, batch.n, rows[:1], rows[1:], self._finding(value, bytes(value.nbytes)), flags=[0])
             kept.append(asked)
 
         with self._keeping(f"number, first={first}") as call:
