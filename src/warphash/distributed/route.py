@@ -26,8 +26,9 @@ bits (``kernels/owners/flag_bits.cuh``). So the runs of ranks begin at multiples
 cut there, and the piece of an owner has all whole parts first, and then the tails. Of each, the rows of rank 0 come
 first, then those of rank 1, and so on.
 
-Memory: the batch once more, its answers, a byte and a bit for each flag a row for its order, and two pieces of rows and
-answers, which the route keeps. A first batch is there a third time instead, and not kept.
+Memory: the batch once more, its answers, a bit for each flag, a byte a row for its order, and two pieces of rows and
+answers, which the route keeps. A first batch is there a third time instead, and not kept; if there is no memory for
+that, it goes in rounds.
 
 A rank whose part fails goes on to send and receive, and does no more to its table. So no other rank waits for it. The
 rounds before the failed one are done on all ranks. The failed one and those behind it are done where no rank failed.
@@ -36,9 +37,9 @@ rounds before the failed one are done on all ranks. The failed one and those beh
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import le
 from typing import Any, NamedTuple, Protocol
 
@@ -51,6 +52,7 @@ from ..runtime.abi import MOST_OWNERS
 from ..runtime.engine import Engine
 from ..storage.owners.flag_bits import FLAG_RUN, expect_flag_bits, pack_flags, unpack_flags
 from ..storage.owners.owner_order import OwnerOrder, run_starts
+from ..storage.scratch import starts_of
 from .channel import Call, Channel, Message
 
 __all__ = [
@@ -310,7 +312,7 @@ class Route:
     def __init__(self, channel: Channel, engine: Engine, piece_bytes: int, begin: Begin | None = None) -> None:
         self._channel, self._engine, self._piece_bytes = channel, engine, piece_bytes
         self._begin = begin
-        self._kept: dict[Any, _Room] = {}
+        self._kept = channel.memory(0)  # the pieces
 
     def go(
         self,
@@ -393,7 +395,7 @@ class Route:
         back = Back(
             self._engine,
             [Column(channel.memory(lines * kind.width), kind.width) for kind in answers],
-            _bits_of(channel, answers, lines),
+            {place: _FlagBits(channel.memory(-(-lines // 8))) for place, kind in enumerate(answers) if kind.are_flags},
         )
         of_rows = [column.width for column in rows]
         spare = 2 * FLAG_RUN * world
@@ -424,25 +426,36 @@ class Route:
         row_bytes = sum(of_rows) + sum(kind.width for kind in answers)
         return max(1, min(_MOST_ROWS, self._piece_bytes // max(1, row_bytes)))
 
-    def _room(self, of_rows: Sequence[int], answers: Sequence[Kind], least: int) -> _Room:
-        """Memory for two pieces of these widths, which the route keeps; or for more rows, which it does not keep."""
+    def _room(self, of_rows: Sequence[int], answers: Sequence[Kind], wanted: int) -> _Room:
+        """Memory for as many rows as a caller wants, if there is so much; or for two pieces, which the route keeps."""
         n = self._rows_of_a_piece(of_rows, answers)
         n += 2 * FLAG_RUN * self._channel.world  # each cut may round up, and have a tail
         n = 2 * (n + -n % FLAG_RUN)
-        if least > n:
-            return self._made(of_rows, answers, least)
-        key = tuple(of_rows), tuple(answers)
-        if key not in self._kept:
-            self._kept[key] = self._made(of_rows, answers, n)
-        return self._kept[key]
+        if wanted > n:
+            with suppress(MemoryError):
+                starts = _starts(of_rows, answers, wanted)
+                return _room_in(self._engine, self._channel.memory(starts[-1]), starts, of_rows, answers, wanted)
+        starts = _starts(of_rows, answers, n)
+        if len(self._kept) < starts[-1]:
+            self._kept = self._kept[:0]  # before there is more
+            self._kept = self._channel.memory(starts[-1])
+        return _room_in(self._engine, self._kept, starts, of_rows, answers, n)
 
-    def _made(self, of_rows: Sequence[int], answers: Sequence[Kind], n: int) -> _Room:
-        channel = self._channel
-        rows, columns = (
-            [Column(channel.memory(n * width), width) for width in widths]
-            for widths in (of_rows, [kind.width for kind in answers])
-        )
-        return _Room(self._engine, rows, columns, n, _bits_of(channel, answers, n))
+
+def _starts(of_rows: Sequence[int], answers: Sequence[Kind], n: int) -> list[int]:
+    """Where the columns of so many rows begin in one memory: of rows, of answers, and of flags as bits."""
+    widths = [*of_rows, *(kind.width for kind in answers)]
+    return starts_of([n * width for width in widths] + [-(-n // 8) for kind in answers if kind.are_flags])
+
+
+def _room_in(
+    engine: Engine, memory: torch.Tensor, starts: Sequence[int], of_rows: Sequence[int], answers: Sequence[Kind], n: int
+) -> _Room:
+    parts = (memory[begin:end] for begin, end in pairwise(starts))
+    rows = [Column(next(parts), width) for width in of_rows]
+    columns = [Column(next(parts), kind.width) for kind in answers]
+    bits = {place: _FlagBits(next(parts)) for place, kind in enumerate(answers) if kind.are_flags}
+    return _Room(engine, rows, columns, n, bits)
 
 
 class Back(NamedTuple):
@@ -640,11 +653,6 @@ def exchanged(
     for target_rows, source_rows in own:  # while the messages are on their way
         target_rows.copy_(source_rows)
     return wait
-
-
-def _bits_of(channel: Channel, answers: Sequence[Kind], n: int) -> dict[int, _FlagBits]:
-    """Memory for the flags of so many rows as bits, by their places among the answers."""
-    return {place: _FlagBits(channel.memory(-(-n // 8))) for place, kind in enumerate(answers) if kind.are_flags}
 
 
 def spans_of(counts: Sequence[int]) -> list[Span]:

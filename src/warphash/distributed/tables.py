@@ -347,6 +347,7 @@ class ShardedTable(Generic[T]):
         values: Any,
         verb: Verb,
         *,
+        may_refuse: bool = False,
         repeats: bool = True,
         combine: Combine | None = None,
         may_repeat: bool = True,
@@ -355,6 +356,9 @@ class ShardedTable(Generic[T]):
 
         Parameters
         ----------
+        may_refuse
+            The verb has options that it may refuse. So it gets no rows first, and all ranks hear what it says of that
+            before any begins.
         repeats
             The same call may be made again after an error. If not, room is made on all ranks before any rank begins.
         combine, may_repeat
@@ -363,6 +367,8 @@ class ShardedTable(Generic[T]):
         with self._keeping(text) as call:
             pairs = self.local._parts.updates.view_pairs(keys, values)
             self._front.note_kind(pairs[0])
+            if may_refuse:
+                verb(*self._arrays([0, 0], 0))
             prepare = None if repeats else self._make_room
             work = self._by_verb(verb)
             (added,) = self._answered(
@@ -601,10 +607,10 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
             once._parts.lookups.find(self._array(keys.at, batch.n, front.key), *places, front.value.default(0))
             return made
 
-        verb, text = partial(local.upsert, op=op), f"upsert {op!r}"
+        updated = partial(self._updated, f"upsert {op!r}", keys, values, partial(local.upsert, op=op), may_refuse=True)
         if front.value.has_any_length:
-            return self._updated(text, keys, values, verb, may_repeat=op == "first")
-        return self._updated(text, keys, values, verb, repeats=op in _REPEATABLE, combine=combine)
+            return updated(may_repeat=op == "first")
+        return updated(repeats=op in _REPEATABLE, combine=combine)
 
     @overload
     def find(self, keys: Any, default: Any = 0, *, order: Literal["given"] = "given") -> tuple[Any, Any]: ...
