@@ -30,7 +30,7 @@ include_patterns = [
     "CHANGELOG.md",
     "results/README.md",
 ]
-exclude_patterns = ["docs/_*"]
+exclude_patterns = ["docs/_*", ".*", "build", "src", "tests"]  # folders that Sphinx need not walk through
 templates_path = ["_templates"]
 nitpicky = False  # docstrings name Python's and NumPy's types in prose; links of documents are checked by MyST
 
