@@ -85,7 +85,7 @@ class CollectiveError(WarphashError, RuntimeError):
     failures
         What was raised, by rank; of ranks that made different calls, what each called.
     rounds
-        Of the rounds in which rows were exchanged, those that are done on all ranks.
+        Of the rounds of the owners' work, with that of rows that stay, those that are done on all ranks.
     has_begun
         Whether ranks have begun with the rounds. If not, no rank has changed anything.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,7 @@ def train_as_one(world: int, optimizer: str, options: dict[str, Any]) -> int:
 @pytest.mark.parametrize("world", [1, 2, 3])
 def test_training_is_that_of_one_process(ranks: Ranks, world: int, optimizer: str) -> None:
     made = ranks.run(train_as_one, world, optimizer, {})
-    assert all(blocks > 2 for blocks in made[:world]), "the rows never grew"
+    assert all(2 < blocks <= 2 + math.log2(IDS) for blocks in made[:world]), "rows are to double, and did not"
 
 
 def test_gradients_of_the_mean_of_losses(ranks: Ranks) -> None:
@@ -294,6 +295,17 @@ def test_first_vectors_are_normal_numbers_of_their_ids() -> None:
     assert abs((made > 1).double().mean() - 0.1587) < 0.005
     other = first_vectors(ids, 50, 1)
     assert not torch.isin(other, made).any()
+
+
+@pytest.mark.parametrize("seed", [2, 5, -3, (1 << 63) - 1, -(1 << 63), 1 << 64 | 6])
+def test_any_seed_makes_first_vectors(seed: int) -> None:
+    torch = pytest.importorskip("torch")
+    from warphash.distributed.vectors import first_vectors
+
+    ids = torch.arange(20_000)
+    made = first_vectors(ids, 4, seed)
+    assert not torch.equal(made, first_vectors(ids, 4, 1))
+    assert abs(made.mean()) < 0.02 and abs(made.std() - 1) < 0.02
 
 
 # ---- states

@@ -152,7 +152,7 @@ def make_other_tables() -> list[Any]:
         ("int64", {"design": "iceberg"}),
         ("int64", {"piece_bytes": 5}),
         ("int64", {"piece_bytes": 0}),
-        ("str", {}),
+        ("float64", {}),
         ("int64", {"device": "cuda"}),
     ):
         given: Any = ("int64", {}) if not is_failed else (key, options)
@@ -166,7 +166,7 @@ def test_ranks_that_make_different_tables(ranks: Ranks) -> None:
     made = ranks.run(make_other_tables)
     assert made[0] == made[1] == made[2]
     assert [list(failures) for failures in made[0]] == [[0, 1, 2]] * 3 + [[FAILED]] * 3
-    assert "ParameterError" in made[0][3][FAILED] and "UnsupportedVerb" in made[0][4][FAILED]
+    assert "ParameterError" in made[0][3][FAILED] and "DtypeError" in made[0][4][FAILED]
 
 
 def fail_in_the_second_round(verb: str) -> tuple[int, dict[int, str]]:
@@ -195,6 +195,25 @@ def fail_in_the_second_round(verb: str) -> tuple[int, dict[int, str]]:
 def test_a_round_that_fails_on_one_rank(ranks: Ranks, verb: str) -> None:
     made = ranks.run(fail_in_the_second_round, verb)
     assert made[0] == made[1] == made[2] == (1, {FAILED: "MemoryError: no room for 123 pairs"})
+
+
+def fail_alone() -> tuple[bool, dict[int, str]]:
+    import torch.distributed as dist
+
+    from warphash import CollectiveError, HashMap
+
+    alone = [dist.new_group([rank]) for rank in range(dist.get_world_size())][dist.get_rank()]
+    table = new_map(group=alone)
+    keys = np.arange(N)
+    with patched(HashMap, "insert", raising(1, no_memory)), pytest.raises(CollectiveError) as caught:
+        table.insert(keys, np.ones_like(keys))
+    table.insert(keys, np.ones_like(keys))
+    check(table)
+    return caught.value.has_begun, caught.value.failures
+
+
+def test_a_group_of_one_rank_outlives_a_call_that_fails(ranks: Ranks) -> None:
+    assert ranks.run(fail_alone) == [(True, {0: "MemoryError: no room for 123 pairs"})] * ranks.world
 
 
 def fail_to_reserve(op: str) -> tuple[int, dict[int, str]]:

@@ -156,6 +156,57 @@ def test_lists_answer_as_a_dict_of_lists(ranks: Ranks, key: Any, piece_bytes: in
     ranks.run(walk_of_lists, key, piece_bytes, 7)
 
 
+def count_rows_of_rounds(most: int) -> list[int]:
+    """The most rows that this rank's table is given in one call, of a first batch and of one more."""
+    import warphash.distributed as distributed
+    from warphash import HashSet
+    from warphash.distributed import route
+
+    given: list[int] = []
+    insert = HashSet.insert
+
+    def noted(table: Any, keys: Any, **options: Any) -> Any:
+        given.append(keys.shape[0])
+        return insert(table, keys, **options)
+
+    made = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(route, "_MOST_ROWS", most)
+        patch.setattr(route, "_FEW_ROWS", 0)
+        patch.setattr(HashSet, "insert", noted)
+        table = distributed.ShardedSet("int64")
+        for first in (0, 10**6):
+            keys = np.arange(3 * most) + first + 3 * most * table.rank
+            assert table.insert(keys).all()
+            made.append(max(given))
+    assert table.total() == 6 * most * table.world
+    return made
+
+
+def test_no_round_has_more_rows_than_a_table_takes(ranks: Ranks) -> None:
+    most = 1_000
+    for made in ranks.run(count_rows_of_rounds, most):
+        assert all(most // 2 < rows <= most + 32 * ranks.world for rows in made)
+
+
+def erase_pairs_of_hot_keys(hot: int, absent: int) -> list[int]:
+    """Erase 20,000 pairs of each rank, of some hot keys, beside absent ones. Batches are large enough for samples."""
+    import warphash.distributed as distributed
+
+    table = distributed.ShardedMultiMap("int64", "int32")
+    n = 20_000
+    keys = np.arange(n) % hot
+    table.insert(np.concatenate([keys, keys[: n // 2]]), np.zeros(n + n // 2, np.int32))
+    erased = table.erase(np.concatenate([keys, -1 - np.arange(n) % absent]))
+    table.local.check()
+    return [int(erased[:n].sum()), int(erased[n:].sum()), table.total()]
+
+
+@pytest.mark.parametrize(("hot", "absent"), [(1, 20_000), (100, 100)], ids=["one key apart", "all repeat"])
+def test_each_element_erases_a_pair_of_a_hot_key(ranks: Ranks, hot: int, absent: int) -> None:
+    assert ranks.run(erase_pairs_of_hot_keys, hot, absent) == [[20_000, 0, 10_000 * ranks.world]] * ranks.world
+
+
 def walk_of_numbers(key: Any, value: Any, piece_bytes: int, first: int, seed: int) -> None:
     import torch.distributed as dist
 

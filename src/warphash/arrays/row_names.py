@@ -45,6 +45,10 @@ class RowNames:
         if given is not None and not _are_positions(given):
             self._known.setdefault("names", given)  # one step, as several threads may come
 
+    def forget(self) -> None:
+        """Know no names."""
+        self._known.clear()
+
     def after(self, given: Names | None) -> Names | None:
         """The names that the table knows when it has learned these."""
         known = self.known

@@ -15,7 +15,8 @@ import torch
 
 from ..stream.key_hash import Words
 from .channel import Call, Channel
-from .exchange import Trip, spans_of, travelled
+from .exchange import Trip, travelled
+from .route import spans_of
 from .wire import column_of
 
 __all__ = ["exchanged_table", "gathered_table", "joined_tables"]

@@ -5,7 +5,8 @@ Protocol of a call (`Call`). All ranks of a group make the same calls, in the sa
 1. A rank prepares: it checks its arguments and allocates all that the call needs.
 2. `Call.agree`: each rank tells all ranks one header of 64-bit words::
 
-       [ number of the call | digest of its text | whether step 1 failed | number for all | a number for each rank ... ]
+       [ number of the call | digest of its text | whether step 1 failed | number for all | digest of what is heard |
+         a number for each rank ... ]
 
    If a rank failed, or if ranks make different calls, all ranks raise `CollectiveError` here. Nothing was exchanged.
 3. `Call.exchange`, any number of times. The headers say how many rows each rank sends to each other one. So all ranks
@@ -33,19 +34,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from types import FrameType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 import torch.distributed as dist
 
 from ..errors import CollectiveError, DeviceError, ParameterError, PeerLost
 
-__all__ = ["Call", "Channel", "Message", "channel_of"]
+__all__ = ["Call", "Channel", "Heard", "Message", "channel_of"]
 
 T = TypeVar("T")
 
-_FIELDS = 4
-"""Of a header, ahead of the numbers for ranks: call, digest, failure, number for all."""
+_FIELDS = 5
+"""Of a header, ahead of the numbers for ranks: call, digest, failure, number for all, digest of what is heard."""
 
 _WORD_BYTES = 8
 
@@ -54,6 +55,18 @@ _BEYOND = 1 << 32
 
 _all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
 """Newer versions of PyTorch warn of the older name."""
+
+
+class Heard(Protocol):
+    """What the ranks of a call compare by digests in their headers, and more closely if these differ."""
+
+    def digest(self) -> int:
+        """A number for what this rank has."""
+        ...
+
+    def compare(self, call: Call, digests: Sequence[int]) -> None:
+        """Hear the digests of all ranks, in the same way on all of them."""
+        ...
 
 
 class Message(NamedTuple):
@@ -232,12 +245,15 @@ class Call:
         Whether this rank has told the others its header.
     for_all
         The number for all of each rank, of the last headers.
+    heard
+        What the ranks compare; None for nothing, on all ranks alike.
     """
 
     def __init__(self, channel: Channel, text: str) -> None:
         self._channel, self._text = channel, text
         self.is_announced = False
         self.for_all: list[int] = []
+        self.heard: Heard | None = None
 
     def agree(self, header: torch.Tensor | None = None, behind: Any = None, *, for_all: int = 0) -> list[list[int]]:
         """Tell all ranks this rank's header, and hear theirs.
@@ -275,9 +291,11 @@ class Call:
         header = self._channel.header() if header is None else header
         self.is_announced = True
         number, text = self._channel.calls, self._text
-        words = [number, zlib.crc32(text.encode()), error is not None, for_all]
+        digest = 0 if self.heard is None or error is not None else self.heard.digest()
+        words = [number, zlib.crc32(text.encode()), error is not None, for_all, digest]
         rows = self._gathered(words, header, behind or self._channel.mark())
-        if len({(row[0], row[1]) for row in rows}) > 1:
+        # A rank that failed may not know all options of its call.
+        if len({row[0] for row in rows}) > 1 or len({row[1] for row in rows if not row[2]}) > 1:
             texts = dict(enumerate(self.told(f"call {number}, {text}")))
             raise CollectiveError(
                 f"the ranks of a group must make the same calls in the same order, got {_listed(texts)}: see which "
@@ -286,6 +304,8 @@ class Call:
             ) from error
         self._raise_alike([bool(row[2]) for row in rows], error, rounds=0)
         self.for_all = [row[3] for row in rows]
+        if self.heard is not None:
+            self.heard.compare(self, [row[4] for row in rows])
         return [row[_FIELDS:] for row in rows]
 
     def exchange(self, sent: Iterable[Message], received: Iterable[Message]) -> Callable[[], None]:

@@ -6,6 +6,10 @@ Layout of the folder
     <token>-<rank>-values     their values, if the table has values
     <token>-<rank>-ranks      uint64, if the table is bounded and ranks its keys
 
+Keys or values of any length have a file more, ``-keys_lengths`` or ``-values_lengths``: the length of each row, int64,
+-1 of a null. Their own file has the bytes of the rows, one behind the other. Keys of several columns are rows of one
+form (``storage/strings/packed_rows.py``), of a fixed width or of any length.
+
 The token is random, another one for each save. Other files in the folder are left alone.
 
 Layout of the manifest
@@ -18,6 +22,7 @@ Layout of the manifest
          "table": the header of a saved table (`table.archive`), of all ranks together,
          "parts": [one for each rank that saved, in order:
             {"counts": [rows of each shard of the rank],
+             "nbytes": {"keys": [bytes of the rows of each shard]}, for columns of any length alone,
              "digests": {"keys": [SHA-256 of each block], ...}}]}}
 
 A block is the rows of 16 shards in one file: of shards 0 to 15, 16 to 31 and so on. A rank may own a part of 16 shards;
@@ -57,15 +62,29 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.row_type import Column
+from ..arrays.strings import StringRows
 from ..atomic_file import replace, sync_folder
 from ..errors import CollectiveError, CorruptFile, ParameterError, PathError, is_lack_of_room, refused_by_system
 from ..storage.owners.owner_order import SHARDS
 from ..table import archive, copies
 from ..table.base import BaseTable
-from ..table.column_file import rows_at, shown
+from ..table.column_file import shown
 from ..table.copies import TableContents
+from ..table.scans import RANKS
 from .channel import Call, Channel
-from .shard_order import OWNER_HASH, Array, ShardOrder, columns_of, owned, row_bytes, shard_counts
+from .shard_order import (
+    OWNER_HASH,
+    ShardOrder,
+    Stored,
+    columns_of,
+    contents_of,
+    named_types,
+    owned,
+    shard_counts,
+    stored_types,
+    widths_of,
+)
 
 __all__ = ["load", "save"]
 
@@ -82,7 +101,7 @@ _FORMAT = {
 }
 """What all manifests of this version say."""
 
-_DATA_FILE = re.compile(r"([0-9a-f]{16})-[0-9]+-(keys|values|ranks)")
+_DATA_FILE = re.compile(r"([0-9a-f]{16})-[0-9]+-((keys|values)(_lengths)?|ranks)")
 _MEND = "give a path on another disk"
 
 Bytes = npt.NDArray[np.uint8]
@@ -100,6 +119,8 @@ class _Part:
         Its shards.
     counts
         Rows of each of its shards.
+    nbytes
+        For each column of any length, the bytes of the rows of each shard.
     digests
         For each column, of each block.
     """
@@ -108,16 +129,13 @@ class _Part:
     first: int
     end: int
     counts: list[int]
+    nbytes: dict[str, list[int]]
     digests: dict[str, list[str]]
 
-    @cached_property
-    def rows(self) -> list[int]:
-        """The row in the files at which each shard begins, and how many rows there are."""
-        return list(accumulate(self.counts, initial=0))
-
-    def row_of(self, shard: int) -> int:
-        """The row in the files at which a shard begins."""
-        return self.rows[shard - self.first]
+    def places(self, name: str, width: int | None) -> list[int]:
+        """Where each shard begins in the file of a column with rows of some width, and where the last one ends."""
+        sizes = self.nbytes[name] if width is None else [count * width for count in self.counts]
+        return list(accumulate(sizes, initial=0))
 
 
 @dataclass(frozen=True)
@@ -141,10 +159,17 @@ class _Manifest:
         """The file of a column of a part."""
         return folder / f"{self.token}-{part.rank}-{column}"
 
-    def columns(self) -> dict[str, Any]:
-        """The columns: their names, and their types as a header has them."""
-        names = ["keys", *["values"] * (self.header["kind"] != "HashSet"), "ranks"]
-        return dict(zip(names, self.header["columns"], strict=False))
+    @cached_property
+    def types(self) -> dict[str, Column]:
+        """The columns, by their names. Raises as `archive.table_of` and `archive.stored_columns`."""
+        stored = archive.stored_columns(archive.table_of(self.header, self.header["kind"]))
+        has_ranks = len(self.header["columns"]) > len(stored)
+        return named_types([*stored, *[RANKS] * has_ranks], has_values=len(stored) > 1)
+
+    @cached_property
+    def widths(self) -> dict[str, int | None]:
+        """The bytes of a row in each of the files of a rank, None for rows of any length."""
+        return widths_of(self.types)
 
 
 # ---- saving
@@ -170,10 +195,13 @@ def save(channel: Channel, call: Call, path: str | os.PathLike[str], local: Base
     """
     folder, text = Path(path), _note_text(note)
     local._parts.facts.need("save")
-    held = local._parts.copies.contents_for_file()
+    held = local._parts.copies.contents()
     columns = columns_of(held)
-    header = archive.header_of(held.description, list(columns.values()))
-    order = ShardOrder(columns["keys"], channel.rank, channel.world)
+    options = {name: option for name, option in held.description.items() if name not in ("key", "value")}
+    types = [archive.type_in_header(column) for column in stored_types(local).values()]
+    header = archive.header_of(options, types, len(held.keys))
+    order = ShardOrder(held.keys, channel.rank, channel.world)
+    nbytes = {name: order.nbytes(column) for name, column in columns.items() if isinstance(column, StringRows)}
     call.agree()
     tokens, notes = zip(*call.told((secrets.token_hex(8), text)), strict=True)
     if len(set(notes)) > 1:
@@ -192,7 +220,7 @@ def save(channel: Channel, call: Call, path: str | os.PathLike[str], local: Base
         error = _told_of(raised, folder)
     try:
         call.conclude(error, 0)
-        told = call.told((header, order.counts, digests))
+        told = call.told((header, order.counts, nbytes, digests))
     except CollectiveError:
         if channel.rank == 0:
             _sweep(folder)
@@ -220,7 +248,7 @@ def _told_of(error: BaseException, folder: Path) -> BaseException:
     return error
 
 
-def _write_column(target: Path, column: Array, order: ShardOrder) -> list[str]:
+def _write_column(target: Path, column: Stored, order: ShardOrder) -> list[str]:
     """Write the file of a column. The digests of its blocks."""
     digests = []
     with target.open("xb") as file:
@@ -241,25 +269,28 @@ def _blocks(first: int, end: int) -> Iterator[tuple[int, int]]:
         first = behind
 
 
-_Told = tuple[dict[str, Any], list[int], dict[str, list[str]]]
-"""Of a rank: the header of its table, its counts, and its digests."""
+_Told = tuple[dict[str, Any], list[int], dict[str, list[int]], dict[str, list[str]]]
+"""Of a rank: the header of its table, its counts, its bytes, and its digests."""
 
 
 def _manifest_of(token: str, note: Any, told: list[_Told]) -> _Manifest:
-    """The manifest of what all ranks have told: headers, counts and digests."""
-    headers = [header for header, _, _ in told]
+    """The manifest of what all ranks have told."""
+    headers = [header for header, *_ in told]
     totals = {name: sum(header[name] for header in headers) for name in ("capacity", "count")}
     parts = []
-    for rank, (_, counts, digests) in enumerate(told):
-        parts.append(_Part(rank, *owned(rank, len(told)), counts, digests))
+    for rank, (_, counts, nbytes, digests) in enumerate(told):
+        parts.append(_Part(rank, *owned(rank, len(told)), counts, nbytes, digests))
     return _Manifest(token, note, {**headers[0], **totals}, parts)
 
 
 def _replace_manifest(folder: Path, manifest: _Manifest) -> None:
     for part in manifest.parts:
-        for name, described in manifest.columns().items():
-            _check_size(manifest.path(folder, part, name), sum(part.counts) * row_bytes(described))
-    parts = [{"counts": part.counts, "digests": part.digests} for part in manifest.parts]
+        for name, width in manifest.widths.items():
+            _check_size(manifest.path(folder, part, name), part.places(name, width)[-1])
+    parts = [
+        {"counts": part.counts, "digests": part.digests, **({"nbytes": part.nbytes} if part.nbytes else {})}
+        for part in manifest.parts
+    ]
     about = {**_FORMAT, "token": manifest.token, "note": manifest.note, "table": manifest.header, "parts": parts}
     about = json.loads(json.dumps(about))  # as it is read again: the keys of all objects are text
     text = json.dumps({"sha256": _digest_of(about), "checkpoint": about})
@@ -346,7 +377,7 @@ def _read_manifest(folder: Path) -> _Manifest:
             if about[name] != expected:
                 raise ValueError(f"{name} must be {expected!r} for this version of warphash, got {shown(about[name])}")
         return _checked(about)
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise CorruptFile(f"{path} is no manifest of a checkpoint: {error}") from None
 
 
@@ -355,9 +386,10 @@ def _checked(about: dict[str, Any]) -> _Manifest:
     described, parts = about["parts"], []
     for rank, each in enumerate(described):
         first, end = owned(rank, len(described))
-        part = _Part(rank, first, end, each["counts"], each["digests"])
-        if len(part.counts) != end - first or any(type(count) is not int or count < 0 for count in part.counts):
-            raise ValueError(f"part {rank} must count the rows of {end - first} shards, got {shown(part.counts)}")
+        part = _Part(rank, first, end, each["counts"], each.get("nbytes", {}), each["digests"])
+        for what, counts in (("rows", part.counts), *(("bytes", counts) for counts in part.nbytes.values())):
+            if len(counts) != end - first or any(type(count) is not int or count < 0 for count in counts):
+                raise ValueError(f"part {rank} must count the {what} of {end - first} shards, got {shown(counts)}")
         parts.append(part)
     manifest = _Manifest(about["token"], about["note"], about["table"], parts)
     if not re.fullmatch("[0-9a-f]{16}", manifest.token):
@@ -366,8 +398,10 @@ def _checked(about: dict[str, Any]) -> _Manifest:
         raise ValueError(f"the parts have {total:,} rows, and the table {shown(manifest.header['count'])}")
     for part in parts:
         blocks = len(list(_blocks(part.first, part.end)))
-        if {name: len(each) for name, each in part.digests.items()} != dict.fromkeys(manifest.columns(), blocks):
+        if {name: len(each) for name, each in part.digests.items()} != dict.fromkeys(manifest.widths, blocks):
             raise ValueError(f"part {part.rank} must have the digests of {blocks} blocks for each column")
+        if part.nbytes.keys() != {name for name, width in manifest.widths.items() if width is None}:
+            raise ValueError(f"part {part.rank} must have the bytes of columns of any length, and no others")
     return manifest
 
 
@@ -383,42 +417,57 @@ def _contents(folder: Path, manifest: _Manifest, table: type[BaseTable[Any]], fi
         description = archive.table_of(manifest.header, table.__name__)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise CorruptFile(f"{folder} holds no {table.__name__}: {error}") from None
-    columns = {name: _column(folder, manifest, name, first, end) for name in manifest.columns()}
-    keys = columns["keys"]
+    columns = {name: _column(folder, manifest, name, first, end).data for name in manifest.widths}
     counts = [count for part in manifest.parts for count in part.counts]
-    if (shard_counts(keys)[first:end] != counts[first:end]).any():
+    try:
+        held = contents_of(description, manifest.types, columns)
+    except ValueError as error:
+        raise CorruptFile(f"{folder} has no rows as its manifest says: {error}") from None
+    if (shard_counts(held.keys)[first:end] != counts[first:end]).any():
         raise CorruptFile(f"{folder} has keys that are not of the shards that its manifest says: save it anew")
-    return TableContents(description, keys, columns.get("values"), columns.get("ranks"))
+    return held
 
 
-def _column(folder: Path, manifest: _Manifest, name: str, first: int, end: int) -> Array:
-    """The rows of some shards of one column, from the files of all ranks that have some of them."""
-    described = manifest.columns()[name]
-    width = row_bytes(described)
-    n = sum(sum(part.counts[max(0, first - part.first) : max(0, end - part.first)]) for part in manifest.parts)
-    made, at = np.empty(n * width, np.uint8), 0
-    for part in manifest.parts:
-        if part.first < end and first < part.end:
-            path = manifest.path(folder, part, name)
-            _check_size(path, sum(part.counts) * width)
-            try:
-                with path.open("rb") as file:
-                    at = _read_shards(file, path, part, name, width, (first, end), made, at)
-            except OSError as error:
-                if isinstance(error, PathError) or not is_lack_of_room(error):
-                    raise CorruptFile(f"{path} cannot be read ({error.strerror}): save the table anew") from None
-                raise MemoryError(f"there is no room for reading {path} ({error.strerror})") from None
-    return rows_at(made.data, 0, n, described)[0]
+def _column(folder: Path, manifest: _Manifest, name: str, first: int, end: int) -> Bytes:
+    """The bytes of some shards of one column, from the files of all ranks that have some of them."""
+    width = manifest.widths[name]
+    places = [(part, part.places(name, width)) for part in manifest.parts if part.first < end and first < part.end]
+    spans = [_span(part, at, first, end) for part, at in places]
+    made, done = np.empty(sum(stop - begin for begin, stop in spans), np.uint8), 0
+    for part, at in places:
+        path = manifest.path(folder, part, name)
+        _check_size(path, at[-1])
+        try:
+            with path.open("rb") as file:
+                done = _read_shards(file, path, part, name, at, (first, end), made, done)
+        except OSError as error:
+            if isinstance(error, PathError) or not is_lack_of_room(error):
+                raise CorruptFile(f"{path} cannot be read ({error.strerror}): save the table anew") from None
+            raise MemoryError(f"there is no room for reading {path} ({error.strerror})") from None
+    return made
+
+
+def _span(part: _Part, places: list[int], first: int, end: int) -> tuple[int, int]:
+    """Where the bytes of some shards lie in a file: of those that the part has."""
+    begin, stop = (min(max(shard, part.first), part.end) - part.first for shard in (first, end))
+    return places[begin], places[stop]
 
 
 def _read_shards(
-    file: BufferedReader, path: Path, part: _Part, name: str, width: int, wanted: tuple[int, int], made: Bytes, at: int
+    file: BufferedReader,
+    path: Path,
+    part: _Part,
+    name: str,
+    places: list[int],
+    wanted: tuple[int, int],
+    made: Bytes,
+    at: int,
 ) -> int:
     """Read the wanted shards of a file to a place, and check the blocks that they are in. Returns the next place."""
     for number, (first, end) in enumerate(_blocks(part.first, part.end)):
         if not (first < wanted[1] and wanted[0] < end):
             continue
-        begin, stop = part.row_of(first) * width, part.row_of(end) * width
+        begin, stop = _span(part, places, first, end)
         block = np.empty(stop - begin, np.uint8)
         file.seek(begin)
         if (
@@ -429,7 +478,7 @@ def _read_shards(
                 f"{path} is truncated or altered: its bytes {begin:,} to {stop:,} do not match their digest; save the "
                 "table anew, or load an older checkpoint"
             )
-        of_these = [part.row_of(min(max(shard, first), end)) * width for shard in wanted]
+        of_these = _span(part, places, max(first, wanted[0]), min(end, wanted[1]))
         size = of_these[1] - of_these[0]
         made[at : at + size] = block[of_these[0] - begin : of_these[1] - begin]
         at += size

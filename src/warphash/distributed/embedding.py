@@ -174,11 +174,27 @@ class ShardedEmbedding(torch.nn.Module):  # type: ignore[misc, unused-ignore]  #
         return self._channel.world
 
     def extra_repr(self) -> str:
-        """What ``repr`` says inside the brackets."""
+        """What ``repr`` says inside the brackets.
+
+        Returns
+        -------
+        str
+            For people.
+        """
         return f"{self.embedding_dim}, rank {self.rank} of {self.world} with {len(self.local):,} ids"
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """The vectors of ids: of shape ``(*ids.shape, embedding_dim)``, on the device of ``ids``. Collective.
+        """The vectors of ids. Collective.
+
+        Parameters
+        ----------
+        ids
+            A tensor of ids, of any shape.
+
+        Returns
+        -------
+        tensor
+            Of the shape ``(*ids.shape, embedding_dim)``, on the device of ``ids``.
 
         Raises
         ------
@@ -202,14 +218,26 @@ class ShardedEmbedding(torch.nn.Module):  # type: ignore[misc, unused-ignore]  #
         return made.to(ids.device).view(*ids.shape, self.embedding_dim)
 
     def total(self) -> int:
-        """Ids of all ranks together. Collective; this rank's own are ``len(embedding.local)``."""
+        """Ids of all ranks together. Collective; this rank's own are ``len(embedding.local)``.
+
+        Returns
+        -------
+        int
+            The same on all ranks.
+        """
         with self._channel.call("total") as call:
             header = self._channel.header()
             header[-self.world :] = len(self.local)
             return sum(row[0] for row in call.agree(header))
 
     def to_arrays(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """This rank's own ids, and their vectors: two tensors. Not collective."""
+        """This rank's own ids, and their vectors. Not collective.
+
+        Returns
+        -------
+        ids, vectors
+            Tensors of the shapes ``(n,)`` and ``(n, embedding_dim)``.
+        """
         keys, rows = self.local.to_arrays(like="torch")
         return keys.view(self._id_dtype), vectors_of(self._blocks, rows)
 
@@ -219,6 +247,11 @@ class ShardedEmbedding(torch.nn.Module):  # type: ignore[misc, unused-ignore]  #
         New blocks join the group of the first one, with what the optimizer keeps for rows that had no gradient yet. So
         all rows are trained as those of one large parameter. The optimizer's state for rows, and the number of its
         steps, go along in `state_dict`. So an optimizer of its own is best: for the rest of the model, make another.
+
+        Parameters
+        ----------
+        optimizer
+            Of ``torch.optim``, made with the parameters of this module.
 
         Raises
         ------
@@ -238,9 +271,10 @@ class ShardedEmbedding(torch.nn.Module):  # type: ignore[misc, unused-ignore]  #
         if ids.is_nested or ids.layout != torch.strided or ids.is_meta:
             raise ShapeError(f"expected a dense tensor of ids with data, got {ids.layout} on {ids.device}")
         if not _holds(self._id_dtype, ids.dtype):
+            other = "" if _limits(ids.dtype) is None else f", or make ShardedEmbedding(…, id_dtype={ids.dtype})"
             raise DtypeError(
-                f"expected ids of {self._id_dtype}, or of a type whose numbers it has, got {ids.dtype}: convert them, "
-                f"or make ShardedEmbedding(…, id_dtype={ids.dtype})"
+                f"expected ids of {self._id_dtype}, or of a type whose numbers it has, got {ids.dtype}: convert them"
+                f"{other}"
             )
         flat: torch.Tensor = ids.detach().to(self._channel.place, self._id_dtype).reshape(-1)
         return flat.contiguous().view(self._key_dtype)
@@ -325,7 +359,7 @@ class ShardedEmbedding(torch.nn.Module):  # type: ignore[misc, unused-ignore]  #
         return torch.nn.Parameter(torch.zeros((rows, self.embedding_dim), dtype=dtype, device=device))
 
     def _more_blocks(self, n: int) -> list[torch.nn.Parameter]:
-        """The blocks that are missing for ``n`` rows. Each doubles the rows, or the first one has all that lack."""
+        """The block that is missing for ``n`` rows, if one is: it doubles the rows, or has all that lack."""
         blocks = self._blocks
         there = capacity_of(blocks)
         return [] if n <= there else [self._new_block(max(there, n - there), self._dtype, blocks[0].device)]
@@ -390,7 +424,7 @@ class ShardedEmbedding(torch.nn.Module):  # type: ignore[misc, unused-ignore]  #
         rank changes anything.
         """
         state = {key[len(prefix) :]: entry for key, entry in state_dict.items() if key.startswith(prefix)}
-        unexpected_keys += [prefix + key for key in state if not _STATE_ENTRY.fullmatch(key)] if strict else []
+        unexpected_keys += [prefix + key for key in state if not _STATE_ENTRY.fullmatch(key)]
         try:
             with self._channel.call("load the state of a ShardedEmbedding") as call:
                 put_in_place = self._prepared(state)

@@ -14,19 +14,20 @@ The owner is a function of the bytes of a key. So int32 and int64 keys of one va
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from ..errors import ShapeError
 from ..runtime.devices import engine_for
+from ..runtime.engine import Engine
 from ..storage.owners.owner_order import OwnerOrder
 from .channel import Call, Channel, channel_of
-from .route import Column, Span, exchanged
+from .ragged import Ragged, ragged_of, received_offsets
+from .route import Column, Span, exchanged, spans_of
 from .wire import Array, check_rows, column_of, hashed, of_column, seen, with_common_types
 
-__all__ = ["Exchanged", "Trip", "exchange", "gathered", "spans_of", "travelled"]
+__all__ = ["Exchanged", "Trip", "exchange", "gathered", "travelled"]
 
 
 class Exchanged:
@@ -96,7 +97,7 @@ def exchange(keys: Any, *columns: Any, group: Any = None) -> Exchanged:
         A key for each row: an array of NumPy, or a tensor of PyTorch on any device. The rows of an array of several
         dimensions are keys, and so are those of a tuple of arrays. At least one byte wide; strings of NumPy become as
         wide as the widest of all ranks.
-    columns
+    *columns
         Arrays with as many rows, which go with the keys.
     group
         A process group of ``torch.distributed``, or a device mesh with one dimension. None: all ranks.
@@ -178,6 +179,27 @@ class Trip:
         columns = call.together(lambda: self._in_order(arrays))
         return travelled(self.channel, call, columns, self._sent, self._received, arrays)
 
+    def go_ragged(self, call: Call, engine: Engine, rows: Array) -> Ragged:
+        """The rows of any length that this rank receives, for those that it sends. Collective.
+
+        Parameters
+        ----------
+        rows
+            Say where strings are, as the rows of a table do: uint8[n, 16].
+        """
+        channel = self.channel
+
+        def packed() -> Ragged:
+            (ordered,) = self._in_order([rows])
+            return ragged_of(channel, engine, ordered.at, self._n)
+
+        sent = call.together(packed)
+        (lengths,) = _travelled(channel, call, [sent.lengths], self._sent, self._received, self.n_received)
+        offsets = call.together(lambda: received_offsets(lengths, self.n_received))
+        received = [(int(offsets[begin]), int(offsets[end])) for begin, end in self._received]
+        (data,) = _travelled(channel, call, [sent.data], sent.spans(self._sent), received, int(offsets[-1]))
+        return Ragged(lengths, data, offsets)
+
     def positions(self) -> Array:
         """The positions of this rank's rows in the order of owners, int64 of NumPy. Not collective."""
         rows = np.arange(self._n)
@@ -210,12 +232,6 @@ class Trip:
 
     def _room(self, width: int, n: int) -> Column:
         return Column(self.channel.memory(n * width), width)
-
-
-def spans_of(counts: Sequence[int]) -> list[Span]:
-    """Where the runs of so many rows begin and end that lie one behind the other."""
-    ends = list(accumulate(counts))
-    return list(zip([0, *ends], ends, strict=False))
 
 
 def travelled(

@@ -25,9 +25,9 @@ from ..relational.join import join as join_here
 from ..relational.matches import How, JoinIndices
 from ..relational.membership import isin as isin_here
 from .channel import Call, Channel, channel_of
-from .exchange import Trip, gathered, spans_of, travelled
+from .exchange import Trip, gathered, travelled
 from .key_columns import KeyColumns, key_columns
-from .route import Column
+from .route import Column, spans_of
 from .wire import (
     Array,
     column_of,

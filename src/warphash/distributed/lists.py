@@ -1,4 +1,5 @@
-"""Answers of any length: the values of keys that have several, brought from their owners (`ShardedMultiMap.find_all`).
+"""Answers of any length, brought from the owners of keys: the values of keys that have several
+(`ShardedMultiMap.find_all`), and values that are strings, which are lists of bytes.
 
 The first trip brings the number of values of each key (`route.Trip`), while each owner keeps the values that it found.
 From these numbers, each rank knows how many values it gets from each owner in each round. Room for all of them is
@@ -12,7 +13,7 @@ numbers, which goes to the caller's order as the numbers do, and each value is f
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -37,12 +38,15 @@ class Found(NamedTuple):
         Address of int64[n + 1]: where the list of each key begins, and where the last one ends.
     held
         What keeps that memory.
+    others
+        Addresses of answers of a fixed width, one for each key.
     """
 
     values: int
     total: int
     offsets: int
     held: Any
+    others: Sequence[int] = ()
 
 
 class Lists(NamedTuple):
@@ -58,33 +62,38 @@ def lists_of(
     engine: Engine,
     call: Call,
     n: int,
-    keys: Rows,
+    rows: Sequence[Rows],
     width: int,
-    find: Callable[[int, int], Found],
+    find: Callable[[int, list[int]], Found],
+    others: Sequence[Rows] = (),
 ) -> Lists:
     """The lists of a batch of keys.
 
     Parameters
     ----------
-    n, keys
+    n, rows
         The batch.
     width
         Bytes of a value.
     find
-        What an owner does with the address and the number of keys.
+        What an owner does with the number of keys, and the addresses of their columns.
+    others
+        Where answers of a fixed width go.
     """
     kept: list[tuple[Column, torch.Tensor]] = []  # of each round
 
     def local(count: int, at: list[int], to: list[int]) -> None:
-        found = find(at[0], count)
+        found = find(count, at)
         offsets = copied(channel, engine, Rows(found.offsets, _COUNT_BYTES), count + 1).rows(0, count + 1)
         offsets = offsets.view(torch.int64)
         values = copied(channel, engine, Rows(found.values, width), found.total)
         sizes = offsets.diff()
         engine.copy(to[0], sizes.data_ptr(), _COUNT_BYTES * count, channel.stream())
+        for target, source, answer in zip(to[1:], found.others, others, strict=True):
+            engine.copy(target, source, count * answer.width, channel.stream())
         kept.append((values, offsets))
 
-    trip = route.trip(call, n, [keys], [_COUNT_BYTES])
+    trip = route.trip(call, n, rows, [_COUNT_BYTES, *(answer.width for answer in others)])
     trip.work(local)
     sizes, begins = call.together(lambda: _sizes(channel, trip))
     got = call.together(lambda: Column(channel.memory(int(begins[-1]) * width), width))
@@ -96,7 +105,12 @@ def lists_of(
     for wait in waits:
         wait()
     every = got.rows(0, int(begins[-1]))
-    return call.together(lambda: _in_order(channel, trip, n, sizes, begins, every, width))
+
+    def in_order() -> Lists:
+        trip.restore([Rows(made.at, made.width) for made in trip.back[1:]], [answer.at for answer in others])
+        return _in_order(channel, trip, n, sizes, begins, every, width)
+
+    return call.together(in_order)
 
 
 def _sizes(channel: Channel, trip: Trip) -> tuple[torch.Tensor, torch.Tensor]:

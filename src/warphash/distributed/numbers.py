@@ -19,8 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from ..arrays.adapters.engine import ENGINE_MEMORY
 from ..arrays.library import ArrayView
 from ..arrays.row_type import Column as Type
+from ..arrays.strings import StringArray
 from ..errors import DtypeError
 from ..table.maps import HashMap
 from .channel import Call, Channel
@@ -78,7 +80,8 @@ class NewNumbers:
         self._array_at = array_at
         self._front: Any = local._parts.front
         self._values: Column | None = None
-        self._once: Any = HashMap(self._front.key.spec, "int64", device=local.device)
+        rules = self._local._parts.facts.rules
+        self._once: Any = HashMap(self._front.key.spec, "int64", device=local.device, **rules)
 
     def give(self, asked: Asked) -> None:
         """Number and insert the keys that were not found."""
@@ -135,9 +138,11 @@ class NewNumbers:
             error = raised
         self._call.conclude(error, 0, has_begun=True)
 
-    def _pairs(self, begin: int) -> tuple[ArrayView, ArrayView]:
+    def _pairs(self, begin: int) -> tuple[ArrayView | StringArray, ArrayView]:
         front, channel, n = self._front, self._channel, len(self._once)
-        keys, numbers = self._once.to_arrays(like=self._array_at(0, 0, front.key))
+        once = self._once._parts
+        columns = ENGINE_MEMORY, self._local.device, once.front.stored
+        keys, numbers = once.guarded.settled(once.scans.owned_columns_locked, *columns)
         made = copied(channel, front.engine, Rows(numbers.ptr, _NUMBER_BYTES), n)
         made.rows(0, n).view(torch.int64).add_(begin)
         self._values = _narrowed(made, n, front.value.nbytes)  # kept, since the array keeps no memory

@@ -56,7 +56,7 @@ class Combined:
         How many keys there are.
     """
 
-    def __init__(self, channel: Channel, engine: Engine, keys: Rows, n: int) -> None:
+    def __init__(self, channel: Channel, engine: Engine, keys: Rows | Column, n: int) -> None:
         self._channel, self._engine, self._elements = channel, engine, n
         numbers = channel.memory(_NUMBER_BYTES * n)
         made = number(

@@ -36,18 +36,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from functools import partial
+from itertools import accumulate
 from operator import le
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from ..arrays.library import MAX_ROWS
+from ..runtime.abi import MOST_OWNERS
 from ..runtime.engine import Engine
 from ..storage.owners.owner_order import OwnerOrder, run_starts
 from .channel import Call, Channel, Message
 
-__all__ = ["Apart", "Column", "Cut", "Local", "Route", "Rows", "Span", "Trip", "copied", "exchanged"]
+__all__ = [
+    "Apart",
+    "Begin",
+    "Column",
+    "Cut",
+    "Local",
+    "Piece",
+    "Route",
+    "Rows",
+    "Span",
+    "Trip",
+    "Wait",
+    "copied",
+    "exchanged",
+    "spans_of",
+]
 
 _RUN_ROWS = 16
 """Rows of one byte or more whose end is at a multiple of 16 bytes, if their begin is."""
@@ -55,14 +74,21 @@ _RUN_ROWS = 16
 _FEW_ROWS = 1 << 20
 """That a rank receives: if fewer, they are worked on together with those that stay."""
 
+_MOST_ROWS = MAX_ROWS - 2 * _RUN_ROWS * MOST_OWNERS
+"""That a rank receives in a round, but for what cuts round up: a table takes no more in a call."""
+
 _SPARE = 16
 """A rank that offers memory for all rows it may receive in one round has one in so many to spare: owners are random."""
 
-_Wait = Callable[[], None]
+Wait = Callable[[], None]
 """Waits for messages."""
 
 Local = Callable[[int, list[int], list[int]], None]
 """What an owner does: number of rows, addresses of their columns, addresses for the columns of their answers."""
+
+
+_Round = tuple[int, Callable[[], list[int]], list[int]]
+"""What `Local` takes; the addresses of rows, once these are there."""
 
 
 class Rows(NamedTuple):
@@ -82,7 +108,8 @@ class Column:
     """
 
     def __init__(self, data: torch.Tensor, width: int) -> None:
-        self._data, self.width, self.at = data, width, data.data_ptr()
+        self._data, self.width = data, width
+        self.at: int = data.data_ptr()
 
     def rows(self, begin: int, end: int) -> torch.Tensor:
         """Some rows: their bytes."""
@@ -101,8 +128,25 @@ class Column:
         return self.rows(0, n).view(n, self.width)
 
 
+class Piece(Protocol):
+    """Memory for the rows that an owner receives in a round, and for their answers."""
+
+    @property
+    def answers(self) -> list[Column]:
+        """Memory for the answers."""
+        ...
+
+    def receive(self, channel: Channel, call: Call, cut: Cut, moved: Sequence[Column], behind: Any) -> Wait:
+        """Begin to exchange the rows of a round, of those in the order of owners; what waits."""
+        ...
+
+    def addresses(self, n: int) -> list[int]:
+        """The addresses of the columns of the ``n`` rows that were received."""
+        ...
+
+
 class _Room(NamedTuple):
-    """Memory for rows that an owner receives, and for their answers.
+    """As `Piece`, of rows of a fixed width.
 
     Attributes
     ----------
@@ -118,6 +162,12 @@ class _Room(NamedTuple):
         """The memory of some rows."""
         rows, answers = ([column.piece(begin, n) for column in columns] for columns in (self.rows, self.answers))
         return _Room(rows, answers, n)
+
+    def receive(self, channel: Channel, call: Call, cut: Cut, moved: Sequence[Column], behind: Any) -> Wait:
+        return exchanged(channel, call, cut.sent, moved, cut.received, self.rows, behind)
+
+    def addresses(self, n: int) -> list[int]:
+        return [column.at for column in self.rows]
 
 
 Span = tuple[int, int]
@@ -150,11 +200,14 @@ class Cut(NamedTuple):
         Spans of the rows from the ranks in the piece.
     stays
         The rows are those of the rank for itself, and are worked on where they lie.
+    texts
+        For each column of any length, such spans of its bytes (`ragged_trips`).
     """
 
     sent: list[Span]
     received: list[Span]
     stays: bool = False
+    texts: tuple[tuple[list[Span], list[Span]], ...] = ()
 
     @property
     def n(self) -> int:
@@ -171,10 +224,13 @@ class Route:
         Of the ranks; and of the local table, on the channel's device.
     piece_bytes
         Bytes of rows, or of answers, that a rank receives in a round, about.
+    begin
+        Begins the trips of batches whose rows have any length; None for rows of a fixed width.
     """
 
-    def __init__(self, channel: Channel, engine: Engine, piece_bytes: int) -> None:
+    def __init__(self, channel: Channel, engine: Engine, piece_bytes: int, begin: Begin | None = None) -> None:
         self._channel, self._engine, self._piece_bytes = channel, engine, piece_bytes
+        self._begin = begin
         self._kept: dict[tuple[int, ...], _Room] = {}
 
     def go(
@@ -206,7 +262,7 @@ class Route:
         at_once
             This owner would work on all rows faster than on those of several rounds.
         apart
-            Hot keys.
+            Hot keys, of rows of a fixed width.
         launches
             On a GPU, what an owner does is launched, and nobody waits for it.
 
@@ -217,7 +273,10 @@ class Route:
         """
         if self._channel.world == 1:
             call.agree()
-            local(n, [column.at for column in rows], [column.at for column in answers])
+            try:
+                local(n, [column.at for column in rows], [column.at for column in answers])
+            except BaseException as error:  # as of several ranks, so that the next call works
+                call.conclude(error, 0, has_begun=True)
             return
         hot, once = (None, None) if apart is None else apart
         trip = self.trip(call, n, rows, [column.width for column in answers], at_once=at_once, apart=hot)
@@ -235,6 +294,8 @@ class Route:
         apart: npt.NDArray[np.uint64] | None = None,
     ) -> Trip:
         """Begin to take a batch to its owners: to the end of the header. Answers have columns of some widths."""
+        if self._begin is not None:
+            return self._begin(call, n, rows, widths)
         channel, stream = self._channel, self._channel.stream()
         world = channel.world
         header = channel.header()
@@ -246,15 +307,17 @@ class Route:
         moved = [Column(channel.memory(lines * width), width) for _, width in rows]
         back = [Column(channel.memory(lines * width), width) for width in widths]
         of_rows = [column.width for column in rows]
-        room = self._room(of_rows, widths, n + n // _SPARE + 2 * _RUN_ROWS * world if at_once else 0)
+        spare = 2 * _RUN_ROWS * world
+        room = self._room(of_rows, widths, min(n + n // _SPARE, _MOST_ROWS) + spare if at_once else 0)
 
         counted = channel.mark()
         order.move([(given.at, made.at, made.width) for given, made in zip(rows, moved, strict=True)], stream)
         moved_by = channel.mark()
-        counts = call.agree(header, counted, for_all=room.n - 2 * _RUN_ROWS * world if at_once else 0)
+        counts = call.agree(header, counted, for_all=min(room.n - spare, _MOST_ROWS) if at_once else 0)
         received = [sum(row[rank] for row in counts) for rank in range(world)]
         piece_rows = self._rows_of_a_piece([*of_rows, *widths])
         is_one_round = max(received) <= min(piece_rows, _FEW_ROWS) or all(map(le, received, call.for_all))
+        pieces: list[Piece]
         if is_one_round:
             pieces, cuts = [room], _cuts(counts, channel.rank, 1)
         else:
@@ -269,7 +332,7 @@ class Route:
         return Trip(channel, call, order, moved, back, pieces, cuts, runs, begins[-1], moved_by)
 
     def _rows_of_a_piece(self, widths: Sequence[int]) -> int:
-        return max(1, self._piece_bytes // max(1, sum(widths)))
+        return max(1, min(_MOST_ROWS, self._piece_bytes // max(1, sum(widths))))
 
     def _room(self, of_rows: Sequence[int], of_answers: Sequence[int], least: int) -> _Room:
         """Memory for two pieces of these widths, which the route keeps; or for more rows, which it does not keep."""
@@ -311,7 +374,7 @@ class Trip:
         order: OwnerOrder,
         moved: list[Column],
         back: list[Column],
-        pieces: list[_Room],
+        pieces: Sequence[Piece],
         cuts: list[Cut],
         runs: list[Span],
         rows: int,
@@ -350,7 +413,7 @@ class Trip:
         for n, rows_at, answers_at in self._rounds(launches=launches and is_gpu):
             if error is None:
                 try:
-                    local(n, rows_at, answers_at)
+                    local(n, rows_at(), answers_at)
                     done += 1
                 except BaseException as raised:
                     error = raised
@@ -366,8 +429,8 @@ class Trip:
         columns = [(source.at, target, source.width) for source, target in zip(sources, targets, strict=True)]
         self._order.restore(columns, self._channel.stream(), once)
 
-    def _rounds(self, *, launches: bool) -> Iterator[tuple[int, list[int], list[int]]]:
-        """Exchange rows and answers. Between the two, yields what `Local` takes, of each round.
+    def _rounds(self, *, launches: bool) -> Iterator[_Round]:
+        """Exchange rows and answers. Between the two, yields each round.
 
         On a GPU, messages wait for all that was launched before them, but for those of the first rows. So rows are
         asked for two rounds ahead.
@@ -378,32 +441,36 @@ class Trip:
         rows = [self._send(cut, piece, self._moved_by) for cut, piece in zip(cuts, pieces, strict=False)]
         if not launches:
             yield from self._own()
-        answers: list[_Wait] = []
+        answers: list[Wait] = []
         for number, cut in enumerate(cuts):
             piece = pieces[number % 2]
             rows[number]()
             if number > 1:
                 answers[number - 2]()  # their memory is written next
-            yield cut.n, [column.at for column in piece.rows], [column.at for column in piece.answers]
+            yield cut.n, partial(piece.addresses, cut.n), [column.at for column in piece.answers]
             answers.append(self._send_back(cut, piece))
             if number + 2 < len(cuts):
                 rows.append(self._send(cuts[number + 2], piece))
         for wait in answers[-2:]:
             wait()
 
-    def _own(self) -> Iterator[tuple[int, list[int], list[int]]]:
+    def _own(self) -> Iterator[_Round]:
         """The rows of this rank for itself, if they stay where they lie."""
         for cut in self.cuts:
             if cut.stays:
                 begin = cut.sent[self._channel.rank][0]
                 rows_at, answers_at = ([column.row_at(begin) for column in each] for each in (self._moved, self.back))
-                yield cut.n, rows_at, answers_at
+                yield cut.n, partial(list, rows_at), answers_at
 
-    def _send(self, cut: Cut, piece: _Room, behind: Any = None) -> _Wait:
-        return exchanged(self._channel, self._call, cut.sent, self._moved, cut.received, piece.rows, behind)
+    def _send(self, cut: Cut, piece: Piece, behind: Any = None) -> Wait:
+        return piece.receive(self._channel, self._call, cut, self._moved, behind)
 
-    def _send_back(self, cut: Cut, piece: _Room) -> _Wait:
+    def _send_back(self, cut: Cut, piece: Piece) -> Wait:
         return exchanged(self._channel, self._call, cut.received, piece.answers, cut.sent, self.back)
+
+
+Begin = Callable[[Call, int, Sequence[Rows], Sequence[int]], Trip]
+"""As `Route.trip`."""
 
 
 def copied(channel: Channel, engine: Engine, rows: Rows, n: int) -> Column:
@@ -422,7 +489,7 @@ def exchanged(
     other_spans: Sequence[Span],
     targets: Sequence[Column],
     behind: Any = None,
-) -> _Wait:
+) -> Wait:
     """Begin to exchange columns: the rows of each rank's spans go to that rank, into its other spans; what waits.
 
     Parameters
@@ -447,6 +514,12 @@ def exchanged(
     for target_rows, source_rows in own:  # while the messages are on their way
         target_rows.copy_(source_rows)
     return wait
+
+
+def spans_of(counts: Sequence[int]) -> list[Span]:
+    """Where the runs of so many rows begin and end that lie one behind the other."""
+    ends = list(accumulate(counts))
+    return list(zip([0, *ends], ends, strict=False))
 
 
 def _cut_of_own(counts: list[list[int]], me: int) -> Cut:

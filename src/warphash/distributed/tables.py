@@ -11,26 +11,42 @@ own keys. Keys with one value that several ranks insert in one call count as one
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar, cast, overload
+
+import numpy as np
 
 from ..arrays.adapters.engine import ENGINE_MEMORY
-from ..arrays.cast import chosen
+from ..arrays.adapters.numpy import address_of
+from ..arrays.cast import Fits, chosen
 from ..arrays.library import ArrayView
 from ..arrays.row_type import Column as Type
-from ..errors import ParameterError, UnsupportedVerb
+from ..arrays.strings import StringArray
+from ..arrays.view import view
+from ..errors import DtypeError, ParameterError, ShapeError
+from ..runtime.devices import engine_for
+from ..storage.strings.string_table import elements_without_nulls, packed
 from ..table.base import BaseTable
 from ..table.front import PRESENCE
 from ..table.key_numbers import check_numbers
 from ..table.maps import HashMap, HashSet
 from ..table.options import integer
+from ..table.scans import owned
 from . import checkpoint
 from .channel import Call, Channel, channel_of
+from .exchange import Exchanged
+from .item_names import ItemNames
+from .lists import Found, Lists, lists_of
 from .numbers import Asked, NewNumbers
-from .repeats import Combined, repeats_of
+from .owner_answers import Ask, check_order, left_with_owners
+from .ragged import hashed_rows, numbered_rows
+from .ragged_trips import RaggedTrips
+from .repeats import Combined, Repeats, repeats_of
 from .route import Apart, Column, Local, Route, Rows
 from .state import rebuilt, state_of
 
@@ -80,6 +96,8 @@ class ShardedTable(Generic[T]):
     """What all sharded tables are and have. See `ShardedMap` for the parameters."""
 
     _table: ClassVar[type[BaseTable[Any]]]
+    _erases_once: ClassVar[bool] = True
+    """Of several elements with one key, one erases. If not, each erases a pair."""
     note: Any = None
     """What goes along with the table in its checkpoint; see `save`."""
 
@@ -94,15 +112,9 @@ class ShardedTable(Generic[T]):
             if capacity is not None:
                 options["capacity"] = self._share(integer("capacity", capacity, 0))
             local: Any = self._table(*types, device=self._channel.device, **options)
-            if local._parts.front.key.has_any_length or local._parts.front.key.is_of_columns:
-                raise UnsupportedVerb(
-                    "keys of a sharded table have a fixed width: take bytes, such as 'S16', or a hash"
-                )
-            value = local._parts.front.value
-            if value is not None and value.has_any_length:
-                raise UnsupportedVerb("values of a sharded table have a fixed width: take bytes, such as 'S16'")
             call.agree()
-        described = f"{local.key_dtype}, {value and value.name}, {local.design}, piece_bytes={piece}"
+        names = ", ".join(column.name for column in local._parts.front.stored)
+        described = f"{names}, {local.design}, piece_bytes={piece}"
         with self._channel.call(f"a {type(self).__name__} of {described}") as call:
             call.agree()
         self._hold(local, piece)
@@ -110,7 +122,9 @@ class ShardedTable(Generic[T]):
     def _hold(self, local: T, piece: int) -> None:
         """Begin with a table of this rank's keys, whose types and design are those of all ranks."""
         self.local: T = local
-        self._route = Route(self._channel, self._front.engine, piece)
+        have_any_length = [column.has_any_length for column in self._front.stored]
+        ragged = RaggedTrips(self._channel, self._front.engine, piece, have_any_length)
+        self._route = Route(self._channel, self._front.engine, piece, ragged if any(have_any_length) else None)
 
     @property
     def rank(self) -> int:
@@ -125,36 +139,97 @@ class ShardedTable(Generic[T]):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}, rank {self.rank} of {self.world}: {self.local!r}>"
 
-    def contains(self, keys: Any) -> Any:
-        """Which keys are there: bool[n]. See `HashMap.contains`."""
-        return self._look_up(keys, None, b"\0")[1]
+    def contains(self, keys: Any, *, order: str = "given") -> Any:
+        """Which keys are there. Collective. See `HashMap.contains`.
+
+        Parameters
+        ----------
+        keys
+            This rank's, as of `HashMap`; n is 0 on some ranks, if they have none.
+        order
+            As of `ShardedMap.find`: with ``"owner"``, the ``columns`` are the flags.
+
+        Returns
+        -------
+        bool[n]
+            True where the key is there. With ``order="owner"``, an `Exchanged`.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank's arguments are wrong, or there is no room on a rank. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
+        """
+        local: Any = self.local
+        if order != "given":
+            return self._left_with_owners("contains", order, keys, lambda own: [(PRESENCE, local.contains(own))])
+        return self._look_up(keys, None, None)[1]
 
     def erase(self, keys: Any) -> Any:
-        """Erase keys: bool[n], True where this element erased its key. See `HashMap.erase`."""
+        """Erase keys. Collective. See `HashMap.erase`.
+
+        Parameters
+        ----------
+        keys
+            This rank's, as of `HashMap`; n is 0 on some ranks, if they have none.
+
+        Returns
+        -------
+        bool[n]
+            True where this element erased its key.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank's arguments are wrong, or there is no room on a rank. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
+        """
         local: Any = self.local
         with self._channel.call("erase") as call:
             seen, fits = self._front.sought(keys)
             rows = seen if fits is None else chosen(seen, fits)
-            added = self._answered(call, [rows], [_ADDED], self._by_verb(local.erase))[0]
+            work = self._by_verb(local.erase)
+            added = self._answered(call, [rows], [_ADDED], work, may_repeat=self._erases_once)[0]
         if fits is not None:
             added = self._front.spread(seen, fits, added, b"\0")
         return added.library.export(added)
 
     def reserve(self, n: int) -> None:
-        """Make room for ``n`` keys of all ranks together, so that their shares surely fit."""
+        """Make room for ``n`` keys of all ranks together, so that their shares surely fit. Collective.
+
+        Parameters
+        ----------
+        n
+            The same on all ranks.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank's arguments are wrong, or there is no room on a rank. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
+        """
         with self._channel.call(f"reserve({n})") as call:
             self.local.reserve(self._share(integer("n", n, 0)))
             call.agree()
 
     def clear(self) -> None:
-        """Forget all keys of all ranks."""
+        """Forget all keys of all ranks. Collective."""
         with self._channel.call("clear") as call:
             self.local._need("clear")
             call.agree()
             self.local.clear()
 
     def total(self) -> int:
-        """Keys of all ranks together. Collective, and so no ``len``; the rank's own are ``len(m.local)``."""
+        """Keys of all ranks together. Collective, and so no ``len``; the rank's own are ``len(m.local)``.
+
+        Returns
+        -------
+        int
+            The same on all ranks.
+        """
         with self._channel.call("total") as call:
             header = self._channel.header()
             header[-self.world :] = len(self.local)
@@ -204,6 +279,11 @@ class ShardedTable(Generic[T]):
         group, device, piece_bytes
             As of `ShardedMap`.
 
+        Returns
+        -------
+        ShardedMap, ShardedSet or ShardedMultiMap
+            A table of this class.
+
         Raises
         ------
         CollectiveError
@@ -226,11 +306,23 @@ class ShardedTable(Generic[T]):
         of any other number of ranks ``load({"table": table}, checkpoint_id=path)``, with a table of the same class and
         types. If the table has a group of its own, give that to both. The layout of the state is told at the head of
         ``distributed/state.py``.
+
+        Returns
+        -------
+        dict of str to tensor
+            What `load_state_dict` takes.
         """
         return state_of(self._channel, self.local)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Hold what `state_dict` gave, in place of all keys. The options stay, and ``local`` is a new table.
+        """Hold what `state_dict` gave, in place of all keys. Collective.
+
+        The options stay, and ``local`` is a new table.
+
+        Parameters
+        ----------
+        state
+            What `state_dict` returned, as the library has resharded it.
 
         Raises
         ------
@@ -251,11 +343,25 @@ class ShardedTable(Generic[T]):
     def _share(self, n: int) -> int:
         return share_of(n, self._channel.world)
 
-    def _look_up(self, keys: Any, column: Type | None, absent: bytes) -> tuple[Any, Any]:
+    @contextmanager
+    def _keeping(self, text: str) -> Iterator[Call]:
+        """A call that keeps rows, whose items have the same names on all ranks."""
+        with self._channel.call(text) as call:
+            if not self._front.has_rows:
+                yield call
+                return
+            with ItemNames(self._front.stored).learned_in(call):
+                yield call
+
+    def _look_up(self, keys: Any, column: Type | None, default: Any) -> tuple[Any, Any]:
         """Values and presence of keys; None for the values without a ``column``."""
+        if column is not None and column.has_any_length:
+            return self._look_up_texts(keys, column, default)
         front, columns = self._front, [PRESENCE] if column is None else [PRESENCE, column]
-        with self._channel.call("contains" if column is None else f"find, default {absent.hex()}") as call:
-            self.local._need("find" if column is not None else "contains")
+        verb = "contains" if column is None else "find"
+        with self._channel.call(f"{verb}{_described(column, default)}") as call:
+            self.local._need(verb)
+            absent = b"\0" if column is None else column.default(default)
             seen, fits = front.sought(keys)
             sought = seen if fits is None else chosen(seen, fits)
             answers = self._answered(
@@ -272,6 +378,32 @@ class ShardedTable(Generic[T]):
         if column is None:
             return None, found
         return column.exported(answers[1]), found
+
+    def _look_up_texts(self, keys: Any, column: Type, default: Any) -> tuple[Any, Any]:
+        """As `_look_up`, of values that are strings of any length."""
+        front, local = self._front, cast("Any", self.local)
+        with self._channel.call(f"find{_described(column, default)}") as call:
+            local._need("find")
+            absent = column.default(default)
+            seen, fits = front.sought(keys)
+            sought = seen if fits is None else chosen(seen, fits)
+            values, found = self._answered_texts(call, [sought], partial(local.find, default=default))
+        if fits is not None:
+            found = front.spread(seen, fits, found, b"\0")
+            rows = front.spread(seen, fits, view(values.rows.rows), absent, front.rows_for(seen, column))
+            values = cast("StringArray", owned(front.engine, column, rows))
+        return column.exported(values, seen.library), found.library.export(found)
+
+    def _left_with_owners(
+        self, verb: str, order: str, keys: Any, ask: Ask, column: Type | None = None, default: Any = None
+    ) -> Exchanged:
+        """The answers of a lookup in an order that is not that of the keys. With a ``column``, it has a default."""
+        with self._channel.call(f"{verb}, order={order!r}{_described(column, default)}") as call:
+            self.local._need(verb)
+            check_order(order)
+            if column is not None:
+                column.default(default)
+            return left_with_owners(self._channel, call, self._front, self._array, keys, self._stream_of, ask)
 
     def _finding(self, column: Type | None, absent: bytes) -> Local:
         """An owner's part of a lookup: presence, and values if they have a ``column``."""
@@ -304,7 +436,7 @@ class ShardedTable(Generic[T]):
         combine, may_repeat
             As of `_answered`.
         """
-        with self._channel.call(text) as call:
+        with self._keeping(text) as call:
             pairs = self.local._parts.updates.view_pairs(keys, values)
             self._front.note_kind(pairs[0])
             prepare = None if repeats else self._make_room
@@ -347,7 +479,7 @@ class ShardedTable(Generic[T]):
         combine
             Makes the value of a key of those of its elements; None: that of the first one.
         may_repeat
-            Keys may be several times in the batch.
+            Keys may be several times in the batch, and one element of a key does what all would do.
         inserts
             The owners insert the rows.
         launches
@@ -359,13 +491,13 @@ class ShardedTable(Generic[T]):
 
         def body(n: int, at: list[int], to: list[int]) -> None:
             rows = [Rows(place, column.nbytes) for place, column in zip(at, front.stored, strict=False)]
-            repeats = repeats_of(self._channel, front.engine, rows[0], n if may_repeat and self.world > 1 else 0)
+            repeats = self._repeats(rows[0], n if may_repeat and self.world > 1 else 0)
             if not (repeats.often or (len(repeats.hot) and combine is not None)):
                 answers = [Rows(place, each.column.nbytes) for place, each in zip(to, wanted, strict=True)]
                 apart = Apart(repeats.hot, [not each.of_every_element for each in wanted])
                 self._route.go(call, n, rows, answers, local, prepare, at_once=at_once, apart=apart, launches=launches)
                 return
-            batch = Combined(self._channel, front.engine, rows[0], n)
+            batch = Combined(self._channel, front.engine, self._exact(rows[0], n), n)
             firsts = [batch.first(column) for column in rows]
             if combine is not None:
                 firsts[1] = combine(batch, rows, n, firsts[0])
@@ -378,6 +510,53 @@ class ShardedTable(Generic[T]):
 
         front.run(body, given, made, self._stream_of(seen))
         return made
+
+    def _repeats(self, keys: Rows, n: int) -> Repeats:
+        """As `repeats_of`, of keys of the table. Rows of any length are never apart."""
+        channel, engine = self._channel, self._front.engine
+        if not any(column.has_any_length for column in self._front.stored):
+            return repeats_of(channel, engine, keys, n)
+        if self._front.key.has_any_length:
+            hashes = hashed_rows(channel, engine, keys.at, n)  # which a sample may take for keys
+            keys = Rows(hashes.at, hashes.width)
+        made = repeats_of(channel, engine, keys, n)
+        return Repeats(often=made.often or len(made.hot) > 0, hot=made.hot[:0])
+
+    def _exact(self, keys: Rows, n: int) -> Rows | Column:
+        """Keys of a fixed width that are equal exactly where those of a batch are."""
+        if not self._front.key.has_any_length:
+            return keys
+        return numbered_rows(self._channel, self._front.engine, keys.at, n)
+
+    def _no_dropped(self, seen: ArrayView) -> Fits:
+        """Which keys are no nulls that the table leaves out; None if all are."""
+        if not self._front.key.has_any_length or self.local._parts.facts.rules["nulls"] != "drop":
+            return None
+        fits = np.zeros(seen.rows, np.bool_)
+        fits[elements_without_nulls(seen.ptr, seen.rows)] = True
+        return None if fits.all() else fits
+
+    def _answered_texts(
+        self, call: Call, given: Sequence[ArrayView], verb: Callable[..., tuple[Any, ArrayView]]
+    ) -> tuple[StringArray, ArrayView]:
+        """Values of any length and flags: the owners' answers for a batch, by a verb of the local table."""
+        front, channel = self._front, self._channel
+        flags = front.rows_for(given[0], PRESENCE)
+        made: list[Lists] = []
+
+        def find(n: int, at: list[int]) -> Found:
+            values, found = verb(*self._arrays(at, n))
+            addresses = [array.ctypes.data for array in (values.data, values.offsets)]
+            return Found(addresses[0], len(values.data), addresses[1], (values, found), [found.ptr])
+
+        def body(n: int, at: list[int], to: list[int]) -> None:
+            rows = [Rows(place, column.nbytes) for place, column in zip(at, front.stored, strict=False)]
+            others = [Rows(to[0], PRESENCE.nbytes)]
+            made.append(lists_of(self._route, channel, front.engine, call, n, rows, 1, find, others))
+
+        front.run(body, given, [flags], self._stream_of(given[0]))
+        offsets, data = (array.reshape(-1).numpy() for array in (made[0].offsets, made[0].values))
+        return StringArray(offsets, data, front.value.text), flags
 
     def _stream_of(self, seen: ArrayView) -> int | None:
         """The stream for work on a caller's array: the array's, or that of messages for an array in host memory."""
@@ -407,7 +586,7 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
     Parameters
     ----------
     key, value
-        As of `HashMap`; rows of a fixed width.
+        As of `HashMap`. Strings of any length are for ranks on a CPU, as there.
     group
         A process group of ``torch.distributed``, or a device mesh with one dimension. None: all ranks.
     device
@@ -415,15 +594,15 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
     piece_bytes
         Rows and answers that a rank sends or receives at once; a larger batch goes in rounds. By default, 64 MB on a
         CPU, and 256 MB on a GPU.
-    capacity
-        Keys of all ranks together to make room for.
-    options
-        Those of `HashMap`.
+    **options
+        Those of `HashMap`. ``capacity`` counts the keys of all ranks together.
 
     Attributes
     ----------
     local
         The `HashMap` of this rank's own keys. Reading it is not collective.
+    note
+        What goes along with the table in its checkpoint; see `save`.
 
     Raises
     ------
@@ -462,30 +641,89 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
         super().__init__(key, value, group=group, device=device, piece_bytes=piece_bytes, **options)
 
     def insert(self, keys: Any, values: Any, *, assume_unique: bool = False) -> Any:
-        """Add the keys that are absent: bool[n], True where this element added its key. See `HashMap.insert`.
+        """Add the keys that are absent. Collective. See `HashMap.insert`.
 
-        ``assume_unique``: no key is twice in the batches of all ranks together.
+        Parameters
+        ----------
+        keys
+            This rank's, as of `HashMap`; n is 0 on some ranks, if they have none.
+        values
+            As of `HashMap.insert`.
+        assume_unique
+            No key is twice in the batches of all ranks together.
+
+        Returns
+        -------
+        bool[n]
+            True where this element added its key.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank's arguments are wrong, or there is no room on a rank. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
         """
         verb = partial(self.local.insert, assume_unique=assume_unique)
         text = f"insert, assume_unique={assume_unique}"
         return self._updated(text, keys, values, verb, may_repeat=not assume_unique)
 
     def assign(self, keys: Any, values: Any) -> Any:
-        """Insert or overwrite: bool[n], True where the key is new. See `HashMap.assign`."""
+        """Insert or overwrite. Collective. See `HashMap.assign`.
+
+        Parameters
+        ----------
+        keys
+            This rank's, as of `HashMap`; n is 0 on some ranks, if they have none.
+        values
+            As of `HashMap.assign`.
+
+        Returns
+        -------
+        bool[n]
+            True where the key is new.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank's arguments are wrong, or there is no room on a rank. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
+        """
         return self._updated("assign", keys, values, self.local.assign)
 
     def upsert(self, keys: Any, values: Any, op: Any) -> Any:
-        """Insert, or combine with the value that is there: bool[n], True where the key is new. See `HashMap.upsert`.
+        """Insert, or combine with the value that is there. Collective. See `HashMap.upsert`.
 
         ``"first"`` and ``"last"`` are those of a rank's own elements; of elements of several ranks, it is undefined
         which comes first. For ``"add"`` and ``"xor"``, all ranks make room for what they receive before any begins. If
         a rank has no room, the error's ``has_begun`` is False, nothing has changed, and the call can be made again. If
         it is True, a rank had no memory to work with: some values are combined, and a checkpoint has those of before.
+
+        Parameters
+        ----------
+        keys
+            This rank's, as of `HashMap`; n is 0 on some ranks, if they have none.
+        values, op
+            As of `HashMap.upsert`; ``op`` is the same on all ranks.
+
+        Returns
+        -------
+        bool[n]
+            True where the key is new.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank's arguments are wrong, or there is no room on a rank. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
         """
         local, front = self.local, self._front
 
         def combine(batch: Combined, rows: Sequence[Rows], n: int, keys: Column) -> Column:
-            once = HashMap(front.key.spec, front.value.spec, capacity=batch.n, device=local.device)
+            rules = local._parts.facts.rules
+            once = HashMap(front.key.spec, front.value.spec, capacity=batch.n, device=local.device, **rules)
             given: list[Any] = self._arrays([each.at for each in rows], n)
             once.upsert(given[0], given[1], op)
             made, found = batch.room(front.value.nbytes), batch.room(PRESENCE.nbytes)
@@ -493,18 +731,84 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
             once._parts.lookups.find(self._array(keys.at, batch.n, front.key), *places, front.value.default(0))
             return made
 
-        verb = partial(local.upsert, op=op)
-        return self._updated(f"upsert {op!r}", keys, values, verb, repeats=op in _REPEATABLE, combine=combine)
+        verb, text = partial(local.upsert, op=op), f"upsert {op!r}"
+        if front.value.has_any_length:
+            return self._updated(text, keys, values, verb, may_repeat=op == "first")
+        return self._updated(text, keys, values, verb, repeats=op in _REPEATABLE, combine=combine)
 
-    def find(self, keys: Any, default: Any = 0) -> tuple[Any, Any]:
-        """Values of keys: ``(values[n], found[n])``, with ``default`` for absent keys. See `HashMap.find`."""
+    @overload
+    def find(self, keys: Any, default: Any = 0, *, order: Literal["given"] = "given") -> tuple[Any, Any]: ...
+
+    @overload
+    def find(self, keys: Any, default: Any = 0, *, order: Literal["owner"]) -> Exchanged: ...
+
+    def find(self, keys: Any, default: Any = 0, *, order: str = "given") -> Any:
+        """Values of keys, and which keys are there. Collective. See `HashMap.find`.
+
+        Parameters
+        ----------
+        keys
+            This rank's, as of `HashMap`; n is 0 on some ranks, if they have none.
+        default
+            As of `HashMap.find`; the same on all ranks.
+        order
+            ``"owner"`` leaves the answers with the owners of the keys, and nothing travels back. Each rank gets an
+            `Exchanged`: ``keys`` are those of all ranks that this rank owns, also those that are not there, and
+            ``columns`` are their values and whether they were found. The keys of rank 0 come first, then those of rank
+            1, and so on; those of one rank are in its order. Keys that the key type does not have are left out.
+
+        Returns
+        -------
+        values[n], found[n]
+            As of `HashMap.find`. With ``order="owner"``, an `Exchanged`.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank's arguments are wrong, or there is no room on a rank. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
+
+        Examples
+        --------
+        The sum of the values that all ranks have asked for, without a value that travels::
+
+            mine = m.find(keys, order="owner")
+            values, found = mine.columns
+            total = values.sum()
+        """
+        local: Any = self.local
         column = self._front.value
-        return self._look_up(keys, column, column.default(default))
+        if order == "given":
+            return self._look_up(keys, column, default)
+
+        def ask(own: ArrayView) -> Sequence[tuple[Type, ArrayView]]:
+            values, found = local.find(own, default)
+            return [(column, values), (PRESENCE, found)]
+
+        return self._left_with_owners("find", order, keys, ask, column, default)
 
     def find_or_insert(self, keys: Any, values: Any) -> tuple[Any, Any]:
-        """Values of keys, those just added where the key was absent; and which elements added theirs.
+        """Insert and find in one operation. Collective. See `HashMap.find_or_insert`.
 
-        See `HashMap.find_or_insert`.
+        Parameters
+        ----------
+        keys
+            This rank's, as of `HashMap`; n is 0 on some ranks, if they have none.
+        values
+            For the keys that are absent.
+
+        Returns
+        -------
+        values[n], bool[n]
+            The value that each key has now; and True where this element added its key.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank's arguments are wrong, or there is no room on a rank. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
         """
         local: Any = self.local
         front = self._front
@@ -515,12 +819,16 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
             for place, made in zip(to, (added, held), strict=True):
                 front.engine.copy(place, made.ptr, made.nbytes, self._channel.stream())
 
-        with self._channel.call("find_or_insert") as call:
+        with self._keeping("find_or_insert") as call:
             local._need("find_or_insert")
             pairs = local._parts.updates.view_pairs(keys, values)
             front.note_kind(pairs[0])
-            added, held = self._answered(call, pairs, columns, work, inserts=True)
-        return front.value.exported(held), added.library.export(added)
+            held: ArrayView | StringArray
+            if front.value.has_any_length:
+                held, added = self._answered_texts(call, pairs, local.find_or_insert)
+            else:
+                added, held = self._answered(call, pairs, columns, work, inserts=True)
+        return front.value.exported(held, pairs[0].library), added.library.export(added)
 
     def number(self, keys: Any, *, first: int = 0) -> tuple[Any, Any]:
         """The number of each key, as the value of the key; absent keys get the next numbers.
@@ -550,7 +858,7 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
         kept: list[Asked] = []
 
         def look_up(n: int, at: list[int], to: list[int]) -> None:
-            batch = Combined(self._channel, front.engine, Rows(at[0], key.nbytes), n)
+            batch = Combined(self._channel, front.engine, self._exact(Rows(at[0], key.nbytes), n), n)
             asked = Asked(
                 batch,
                 batch.first(Rows(at[0], key.nbytes)),
@@ -563,11 +871,14 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
             self._route.go(call, batch.n, rows[:1], rows[1:], self._finding(value, bytes(value.nbytes)))
             kept.append(asked)
 
-        with self._channel.call(f"number, first={first}") as call:
+        with self._keeping(f"number, first={first}") as call:
             local._need("number")
             check_numbers(local._parts, first)
-            seen = front.seen(key.view(keys, "keys"), "keys")
-            front.note_kind(seen)
+            given = front.seen(key.view(keys, "keys"), "keys")
+            given = front.learned([given])[0] if front.has_rows else given
+            front.note_kind(given)
+            fits = self._no_dropped(given)
+            seen = given if fits is None else chosen(given, fits)
             made = [front.rows_for(seen, column) for column in (value, PRESENCE)]
             stream = self._stream_of(seen)
             front.run(look_up, [seen], [], stream)
@@ -579,15 +890,46 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
                 answers.write(place)
 
         front.run(write, [], made, stream)
-        return front.value.exported(made[0]), made[1].library.export(made[1])
+        if fits is not None:
+            made = [front.spread(given, fits, each, bytes(each.dtype.itemsize)) for each in made]
+        return value.exported(made[0]), made[1].library.export(made[1])
 
     def to_arrays(self, *, like: Any = None) -> tuple[Any, Any]:
-        """Keys and values of this rank's own part. Not collective. See `HashMap.to_arrays`."""
+        """Keys and values of this rank's own part. Not collective. See `HashMap.to_arrays`.
+
+        Parameters
+        ----------
+        like
+            As of `HashMap.to_arrays`.
+
+        Returns
+        -------
+        keys, values
+            Arrays of one length.
+        """
         return self.local.to_arrays(like=like)
 
 
 class ShardedSet(ShardedTable[HashSet[Any]]):
-    """A hash set over the ranks of a process group. See `ShardedMap` for the parameters."""
+    """A hash set over the ranks of a process group.
+
+    Parameters
+    ----------
+    key, group, device, piece_bytes, **options
+        As of `ShardedMap`.
+
+    Attributes
+    ----------
+    local
+        The `HashSet` of this rank's own keys. Reading it is not collective.
+    note
+        What goes along with the set in its checkpoint; see `save`.
+
+    Raises
+    ------
+    CollectiveError
+        As `ShardedMap`.
+    """
 
     _table = HashSet
 
@@ -603,14 +945,58 @@ class ShardedSet(ShardedTable[HashSet[Any]]):
         super().__init__(key, group=group, device=device, piece_bytes=piece_bytes, **options)
 
     def insert(self, keys: Any, *, assume_unique: bool = False) -> Any:
-        """Add keys: bool[n], True where this element added its key. See `ShardedMap.insert`."""
+        """Add keys. Collective. See `ShardedMap.insert`.
+
+        Parameters
+        ----------
+        keys
+            This rank's, as of `HashMap`; n is 0 on some ranks, if they have none.
+        assume_unique
+            As of `ShardedMap.insert`.
+
+        Returns
+        -------
+        bool[n]
+            True where this element added its key.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank's arguments are wrong, or there is no room on a rank. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
+        """
         verb = partial(self.local.insert, assume_unique=assume_unique)
         text = f"insert, assume_unique={assume_unique}"
         return self._updated(text, keys, None, verb, may_repeat=not assume_unique)
 
     def to_arrays(self, *, like: Any = None) -> Any:
-        """Keys of this rank's own part. Not collective."""
+        """Keys of this rank's own part. Not collective.
+
+        Parameters
+        ----------
+        like
+            As of `HashSet.keys`.
+
+        Returns
+        -------
+        keys
+            An array.
+        """
         return self.local.keys(like=like)
+
+
+def _described(column: Type | None, default: Any) -> str:
+    """The default of a lookup in the text of its call; nothing for one that the call refuses."""
+    if column is None:
+        return ""
+    with suppress(DtypeError, ShapeError):
+        if not column.has_any_length:
+            return f", default {column.default(default).hex()}"
+        row = column.default(default)
+        _, content, _ = packed(engine_for("cpu"), address_of(np.frombuffer(row, np.uint8)), 1)
+        return f", default {hashlib.sha256(content.data).hexdigest()}"
+    return ""
 
 
 def piece_of(channel: Channel, piece_bytes: int | None) -> int:

@@ -14,10 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
+import numpy as np
 import torch
 
 __all__ = ["Gradients", "capacity_of", "first_vectors", "put", "sums", "vectors_of"]
 
+_WORD = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)
 _FACTORS = (0xBF58476D1CE4E5B9 - (1 << 64), 0x94D049BB133111EB - (1 << 64))
 """Of SplitMix64 (Steele, Lea and Flood, *Fast Splittable Pseudorandom Number Generators*, 2014), as int64."""
@@ -50,7 +52,8 @@ def first_vectors(ids: torch.Tensor, width: int, seed: int) -> torch.Tensor:
     So it does not matter which rank has an id, or when the id comes up.
     """
     columns = torch.arange(1, width + 1, device=ids.device) * _GOLDEN
-    words = _mixed(_mixed(ids.to(torch.int64) + seed * _GOLDEN)[:, None] + columns)
+    of_seed = np.uint64(seed * _GOLDEN & _WORD).view(np.int64).item()
+    words = _mixed(_mixed(ids.to(torch.int64) + of_seed)[:, None] + columns)
     fractions = (_shifted(words, 12).to(torch.float64) + 0.5) / (1 << 52)
     made: torch.Tensor = torch.special.ndtri(fractions)
     return made

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.column_types import ColumnTypes, column_types
-from ..arrays.key_column import key_column
+from ..arrays.key_column import key_column, value_column
 from ..arrays.row_type import Column
 from ..arrays.strings import StringArray
 from ..designs import registry
@@ -36,9 +36,9 @@ from .column_file import (
     write_file,
 )
 from .copies import TableContents
-from .key_columns import CompositeColumn
+from .key_columns import CompositeColumn, key_column_of
 
-__all__ = ["header_of", "read", "table_of", "write"]
+__all__ = ["header_of", "read", "stored_columns", "table_of", "type_in_header", "write"]
 
 _FIELDS: dict[str, tuple[type, ...]] = {
     "kind": (str,),
@@ -80,13 +80,13 @@ def write(path: str | os.PathLike[str], contents: Callable[[], TableContents]) -
     def columns_of() -> tuple[dict[str, Any], list[Stored]]:
         description, *held = contents()
         columns = [array for array in held if array is not None]
-        return header_of(description, columns), columns
+        return header_of(description, list(map(describe, columns)), count_of(columns[0])), columns
 
     write_file(path, columns_of)
 
 
-def header_of(description: dict[str, Any], columns: Sequence[Stored]) -> dict[str, Any]:
-    """The header of a file: what the table is, with the types of its rows, and their number.
+def header_of(description: dict[str, Any], columns: Sequence[dict[str, Any]], count: int) -> dict[str, Any]:
+    """The header of a file: what the table is, with the types of its rows (`describe`), and their number.
 
     Raises
     ------
@@ -94,8 +94,7 @@ def header_of(description: dict[str, Any], columns: Sequence[Stored]) -> dict[st
         If no file can name a type.
     """
     names = description["names"] and [_described_names(known) for known in description["names"]]
-    described = [describe(array) for array in columns]
-    return {**description, "names": names, "count": count_of(columns[0]), "columns": described}
+    return {**description, "names": names, "count": count, "columns": list(columns)}
 
 
 def table_of(header: Any, kind: str) -> dict[str, Any]:
@@ -111,12 +110,36 @@ def table_of(header: Any, kind: str) -> dict[str, Any]:
     return {**header, "key": rows[0], "value": rows[1] if _COLUMNS[kind] > 1 else None}
 
 
-def _type_of(column: Any) -> np.dtype[Any]:
-    """The type of the rows of a column."""
+def _type_of(column: Any) -> Any:
+    """The type of the rows of a column; of keys of several columns, their `ColumnTypes`."""
+    if _has_columns(column):
+        return column_types([_type_of(each) for each in column["columns"]])
     if column in STRINGS:
         return np.dtype("U" if column == STRINGS[0] else "S")
     dtype, shape = row_type(column)
     return np.dtype((dtype, shape)) if shape else dtype
+
+
+def stored_columns(description: dict[str, Any]) -> list[Column]:
+    """The columns of keys, and of values if there are any, of a table with a description of `table_of`.
+
+    Raises
+    ------
+    DtypeError, ParameterError
+        If there is no such table.
+    """
+    key = key_column_of(description["key"], description.get("nulls") or "raise", description.get("floats"))
+    return [key] if description["value"] is None else [key, value_column(description["value"])]
+
+
+def type_in_header(column: Column) -> dict[str, Any]:
+    """The type of the rows of a column, as a header has it. Raises `DtypeError` if no file can name it."""
+    no_strings = StringArray(np.zeros(1, np.int64), np.empty(0, np.uint8), getattr(column, "text", False))
+    if column.is_of_columns:
+        return describe(column.for_file(no_strings if column.has_any_length else np.empty(0, column.dtype)))
+    if column.spec in (np.dtype("U"), np.dtype("S")):
+        return describe(no_strings)
+    return describe(np.empty(0, column.spec))
 
 
 def read(path: str | os.PathLike[str], kind: str) -> TableContents:

@@ -45,6 +45,7 @@ __all__ = [
     "rows_at",
     "shown",
     "strings_at",
+    "strings_of",
     "write_file",
 ]
 
@@ -201,23 +202,28 @@ def strings_at(body: memoryview, at: int, count: int, text: bool) -> tuple[Strin
     """The strings of a column from an address on, and where they end. Raises `ValueError` if they are none."""
     if 8 * count > len(body) - at:
         raise ValueError(f"the lengths of {count:,} strings are expected, and {len(body) - at:,} bytes are there")
-    lengths = np.frombuffer(body[at : at + 8 * count], "<i8").astype(np.int64)
-    at += 8 * count
-    if count and (lengths.min() < -1 or lengths.max() > len(body) - at):
+    made = strings_of(np.frombuffer(body[at : at + 8 * count], "<i8"), body[at + 8 * count :], text)
+    return made, at + 8 * count + len(made.data)
+
+
+def strings_of(lengths: npt.NDArray[np.int64], body: memoryview, text: bool) -> StringArray:
+    """Strings of some lengths, -1 of a null, which lie one behind the other. Raises `ValueError` if there are none."""
+    count, lengths = len(lengths), lengths.astype(np.int64)
+    if count and (lengths.min() < -1 or lengths.max() > len(body)):
         raise ValueError(f"a string has a length of {lengths.min():,} or {lengths.max():,}")
     offsets = np.zeros(count + 1, np.int64)
     np.cumsum(np.maximum(lengths, 0), out=offsets[1:])
     nbytes = int(offsets[-1])
-    if nbytes > len(body) - at:
-        raise ValueError(f"strings of {nbytes:,} bytes are expected, and {len(body) - at:,} bytes are there")
-    data = np.frombuffer(body[at : at + nbytes], np.uint8)
+    if nbytes > len(body):
+        raise ValueError(f"strings of {nbytes:,} bytes are expected, and {len(body):,} bytes are there")
+    data = np.frombuffer(body[:nbytes], np.uint8)
     if text:
         bytes(data).decode()
         first = data[offsets[:-1][lengths > 0]]
         if (first & 0xC0 == 0x80).any():
             raise ValueError("a string begins inside a character of UTF-8")
     valid = lengths >= 0
-    return StringArray(offsets, data, text, None if valid.all() else valid), at + nbytes
+    return StringArray(offsets, data, text, None if valid.all() else valid)
 
 
 def columns_at(body: memoryview, at: int, count: int, column: Any) -> tuple[ColumnsOfFile, int]:

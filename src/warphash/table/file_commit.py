@@ -6,13 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from ..arrays.row_names import Names
 from ..arrays.row_type import Column, known_names
-from ..arrays.string_column import StringColumn
-from ..arrays.strings import StringArray
 from ..storage.tickets.table_file import check_describable
 from . import archive
 from .copies import names_in
@@ -48,14 +43,6 @@ class FileCommit:
         check_describable({"header": self._header(names)})
 
     def _header(self, names: Sequence[Names | None]) -> dict[str, Any]:
-        columns = [column for column in self.columns if column is not None]
-        rows = [_no_rows(column) for column in columns]
+        types = [archive.type_in_header(column) for column in self.columns if column is not None]
         now = {**self.description, "names": names_in(names)}
-        return archive.header_of(now, rows)
-
-
-def _no_rows(column: Column) -> npt.NDArray[Any] | StringArray:
-    """An array of a column, without rows."""
-    if isinstance(column, StringColumn):
-        return StringArray(np.zeros(1, np.int64), np.empty(0, np.uint8), column.text)
-    return np.empty((0, *column.shape), column.dtype)
+        return archive.header_of(now, types, 0)

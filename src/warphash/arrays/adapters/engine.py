@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, refuse_rows
+
+if TYPE_CHECKING:
+    from ..strings import StringArray
 
 __all__ = ["ENGINE_MEMORY", "EngineMemory"]
 
@@ -35,6 +38,10 @@ class EngineMemory:
 
     def export(self, made: ArrayView) -> ArrayView:
         """The view."""
+        return made
+
+    def strings(self, made: StringArray) -> StringArray:
+        """The strings, in memory of their own."""
         return made
 
     def example(self, device: str) -> ArrayView:

@@ -48,6 +48,7 @@ class QuotientRemedy(Remedy[QuotientArray]):
 
     keeps_constants = True
     leaves_tombstones = False
+    leaves_up_to = 0.9  # then a range of 512 buckets has 19 standard deviations of its keys to go until it is full
     way_back = staticmethod(way_back)
 
     def build(self, store: Store, batch: Batch, more_slots: int | None) -> tuple[QuotientArray, int] | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ctypes
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -34,8 +34,11 @@ __all__ = [
     "Mark",
     "StringTable",
     "bytes_at",
+    "copy_strings",
     "elements_without_nulls",
+    "hashes_of",
     "packed",
+    "string_offsets",
 ]
 
 ROW_BYTES, NUMBER_BYTES = 16, 4
@@ -413,8 +416,7 @@ class StringTable:
         self.rows_of(live.ctypes.data, n, rows.ctypes.data)
         offsets = _offsets(rows)
         chunk = engine.allocate(max(1, int(offsets[-1])))
-        if n:
-            _copy(engine, rows, offsets, chunk.ptr)
+        copy_strings(engine, rows.ctypes.data, offsets.view(np.int64), chunk.ptr)
         rows[:, 0] = offsets[:-1]
         rows[:, 0] += np.uint64(chunk.ptr)
         kept = self._state_of(live, rows, chunk, int(offsets[-1]), self._given)
@@ -489,19 +491,34 @@ def packed(
     engine: Engine, rows: int, n: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8], npt.NDArray[np.bool_] | None]:
     """Copy ``n`` strings: ``offsets[n + 1]``, the bytes, and which strings are no null, bool[n], or None if all are."""
-    held = _rows_at(rows, n)
-    offsets = _offsets(held)
+    offsets = string_offsets(rows, n)
     data = np.empty(int(offsets[-1]), np.uint8)
+    copy_strings(engine, rows, offsets, data.ctypes.data)
+    valid = _rows_at(rows, n)[:, 1] != NULL_LENGTH
+    return offsets, data, None if valid.all() else valid
+
+
+def copy_strings(engine: Engine, rows: int, offsets: npt.NDArray[np.int64], to: int) -> None:
+    """Copy strings to an address, each to its offset behind it."""
+    n = len(offsets) - 1
     if n:
-        _copy(engine, held, offsets, data.ctypes.data)
-    valid = held[:, 1] != NULL_LENGTH
-    return offsets.view(np.int64), data, None if valid.all() else valid
+        batch = StringBatch(n=n, rows=rows, offsets=offsets.ctypes.data, bytes=to)
+        engine.program(STRINGS).run("copy_bytes", StringIndex(), batch, n, None)
 
 
-def _copy(engine: Engine, rows: npt.NDArray[np.uint64], offsets: npt.NDArray[np.uint64], to: int) -> None:
-    n = len(rows)
-    batch = StringBatch(n=n, rows=rows.ctypes.data, offsets=offsets.ctypes.data, bytes=to)
-    engine.program(STRINGS).run("copy_bytes", StringIndex(), batch, n, None)
+def string_offsets(rows: int, n: int) -> npt.NDArray[np.int64]:
+    """Where each of ``n`` strings begins if they lie one behind the other, and where the last one ends."""
+    return _offsets(_rows_at(rows, n)).view(np.int64)
+
+
+def hashes_of(engine: Engine, rows: int, n: int, secrets: Sequence[int], out: int) -> None:
+    """Write a hash of each of ``n`` strings, uint64, that depends on its bytes and on the secrets alone."""
+    numbers = np.arange(min(n, PIECE), dtype=np.uint32)
+    for at in range(0, n, PIECE):
+        count = min(PIECE, n - at)
+        index = StringIndex(strings=rows + ROW_BYTES * at, secrets=_Secrets(*secrets))
+        batch = StringBatch(n=count, numbers=numbers.ctypes.data, hashes=out + 8 * at)
+        engine.program(STRINGS).run("hashes", index, batch, count, None)
 
 
 def _offsets(rows: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

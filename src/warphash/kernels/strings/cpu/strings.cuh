@@ -7,6 +7,7 @@
 //   move_slots  slots -> a larger index, without the slots of numbers that are free
 //   rows_of     numbers -> where their strings are
 //   copy_bytes  strings -> one after another
+//   hashes      numbers -> the hashes of their strings
 //
 // Layout.
 //
@@ -63,7 +64,8 @@ WARPHASH_FN u64 string_word(const u8* p, u64 length, u64 j) {
   return load_bytes(p + (8 * j < last ? 8 * j : last), 8);
 }
 
-// A hash in the manner of wyhash: products of 128 bits, folded.
+// A hash in the manner of wyhash: products of 128 bits, folded. With constants for secrets, it names the owners of strings
+// in tables that are spread over ranks. So it is part of the format of their checkpoints, and never changes.
 //
 // Both factors of every product have a secret of the table in them: a word of its own, or the state, which began as one. So
 // nobody who lacks the secrets can make strings of one hash:
