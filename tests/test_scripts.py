@@ -53,26 +53,39 @@ def test_a_wrong_table_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         exercise(monkeypatch, "--device", "cpu", "--keys", "100", "--design", "cuckoo")
 
 
-def readme_rates(monkeypatch: pytest.MonkeyPatch, readme: Path, *options: str) -> None:
-    """Run the script on a copy of README.md."""
+def readme_rates(monkeypatch: pytest.MonkeyPatch, readme: Path, rates: Path, *options: str) -> None:
+    """Run the script on copies of README.md and results/README.md."""
     path = SCRIPTS / "readme_rates.py"
     monkeypatch.setattr(sys, "argv", [str(path), *options])
     names = runpy.run_path(str(path))
-    monkeypatch.setitem(names["main"].__globals__, "README", readme)
+    own = names["main"].__globals__
+    sections = {readme: own["SECTIONS"][own["README"]], rates: own["SECTIONS"][own["RATES"]]}
+    for name, value in (("README", readme), ("RATES", rates), ("SECTIONS", sections)):
+        monkeypatch.setitem(own, name, value)
     names["main"]()
 
 
 def test_a_script_writes_the_rates_of_readme(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    right = (SCRIPTS.parent / "README.md").read_text()
-    copy = tmp_path / "README.md"
-    copy.write_text(re.sub(r"\d\d\.\d \|", "99.9 |", right).replace("Lookups reach ", "Lookups reach 1"))
+    root = SCRIPTS.parent
+    right = [(root / name).read_text() for name in ("README.md", "results/README.md")]
+    copies = tmp_path / "README.md", tmp_path / "rates.md"
+    copies[0].write_text(right[0].replace(" billion distinct", "1 billion distinct"))
+    copies[1].write_text(re.sub(r"\d\d\.\d \|", "99.9 |", right[1]).replace("Lookups reach ", "Lookups reach 1"))
+    assert all(copy.read_text() != text for copy, text in zip(copies, right, strict=True))
     with pytest.raises(SystemExit, match="other rates than its files"):
-        readme_rates(monkeypatch, copy, "--check")
-    readme_rates(monkeypatch, copy)
-    assert copy.read_text() == right
-    with pytest.raises(SystemExit) as left:
-        readme_rates(monkeypatch, copy, "--check")
-    assert left.value.code == 0
+        readme_rates(monkeypatch, *copies, "--check")
+    readme_rates(monkeypatch, *copies)
+    assert [copy.read_text() for copy in copies] == right
+    readme_rates(monkeypatch, *copies, "--check")
+
+
+def test_the_pictures_of_jobs_are_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    script = SCRIPTS / "draw_jobs.py"
+    monkeypatch.setattr(sys, "argv", [str(script), "--to", str(tmp_path)])
+    runpy.run_path(str(script), run_name="__main__")
+    six, all_jobs = (tmp_path / name for name in ("docs/jobs.png", "results/cpu/jobs.png"))
+    assert 10_000 < six.stat().st_size < all_jobs.stat().st_size
 
 
 def test_calls_are_timed_beside_a_product(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -117,7 +117,32 @@ class MultiMap(PairTable[K, V]):
         capacity: int | None = None,
         **options: Unpack[TableOptions],
     ) -> MultiMap[KeyT, ValueT]:
-        """Build a table of ``keys`` and ``values`` in one pass; see `HashMap.from_arrays`."""
+        """Build a table of ``keys`` and ``values`` in one pass.
+
+        Parameters
+        ----------
+        keys, values
+            As of `HashMap.from_arrays`; every pair is kept.
+        capacity, **options
+            As of `HashMap.from_arrays`.
+
+        Returns
+        -------
+        MultiMap
+            A new table.
+
+        Raises
+        ------
+        DtypeError, ParameterError, ShapeError, DeviceError, EngineUnavailable, MemoryError
+            As the class and `insert`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.MultiMap.from_arrays(np.array([7, 8, 7]), np.array([1, 2, 3]), device="cpu")
+        >>> len(m)
+        3
+        """
         if (text := text_of(values)) is not None:
             _refuse_text(f"{'strings' if text else 'bytes'} of any length")
         (column, seen), value_view = keys_and_column(keys, options), view(values)
@@ -143,10 +168,23 @@ class MultiMap(PairTable[K, V]):
     def insert(self, keys: Any, values: Any) -> None:
         """Add every pair, also of keys that are there, in O(n).
 
+        Parameters
+        ----------
+        keys, values
+            Arrays of one length. A single value, or a single row of values, is that of all keys.
+
         Raises
         ------
         TableFull
             If a batch does not fit and the table may not grow; the table is as it was.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.MultiMap.from_arrays(np.array([7, 8, 7]), np.array([1, 2, 3]), device="cpu")
+        >>> m.insert(np.array([8]), np.array([4]))
+        >>> m[8].tolist()
+        [2, 4]
         """
         self._parts.updates.update("insert", keys, values, Op.KEEP, answers=False)
 
@@ -157,7 +195,25 @@ class MultiMap(PairTable[K, V]):
     def count(self, keys: A) -> A: ...
 
     def count(self, keys: Any) -> Any:
-        """How many pairs each key has: uint32[n]."""
+        """How many pairs each key has.
+
+        Parameters
+        ----------
+        keys
+            Array of length n.
+
+        Returns
+        -------
+        uint32[n]
+            0 for an absent key.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.MultiMap.from_arrays(np.array([7, 8, 7]), np.array([1, 2, 3]), device="cpu")
+        >>> m.count(np.array([7, 8, 9])).tolist()
+        [2, 1, 0]
+        """
         self._need("count")
         return self._parts.lookups.answered(keys, COUNT, self._parts.guarded.settled, self._pairs.count)
 
@@ -170,9 +226,30 @@ class MultiMap(PairTable[K, V]):
     def find(self, keys: A, default: Any = 0, *, out: A | None = None, found: A | None = None) -> tuple[A, A]: ...
 
     def find(self, keys: Any, default: Any = 0, *, out: Any = None, found: Any = None) -> tuple[Any, Any]:
-        """The first value of each key, and ``default`` for absent keys: ``(values[n], found[n])``.
+        """The first value of each key, and ``default`` for absent keys.
 
-        ``out`` and ``found`` are as for `HashMap.find`.
+        Parameters
+        ----------
+        keys, default, out, found
+            As of `HashMap.find`.
+
+        Returns
+        -------
+        values[n], found[n]
+            As of `HashMap.find`.
+
+        Raises
+        ------
+        DeviceError, DtypeError, ParameterError, ShapeError
+            As `HashMap.find`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.MultiMap.from_arrays(np.array([7, 8, 7]), np.array([1, 2, 3]), device="cpu")
+        >>> values, found = m.find(np.array([7, 9]), default=-1)
+        >>> values.tolist(), found.tolist()
+        ([1, -1], [True, False])
         """
         return self._parts.lookups.look_up("find", keys, self._values, default, out, found)
 
@@ -185,11 +262,29 @@ class MultiMap(PairTable[K, V]):
     def find_all(self, keys: Any) -> tuple[Any, Any]:
         """All values of all keys.
 
+        Parameters
+        ----------
+        keys
+            Array of length n.
+
         Returns
         -------
         values[m], offsets[n + 1]
             The values of key i are ``values[offsets[i]:offsets[i + 1]]``; offsets are int64. Waits for the device,
             since the host needs to know m.
+
+        Raises
+        ------
+        MemoryError
+            If there is no room for the values.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.MultiMap.from_arrays(np.array([7, 8, 7]), np.array([1, 2, 3]), device="cpu")
+        >>> values, offsets = m.find_all(np.array([8, 7]))
+        >>> values.tolist(), offsets.tolist()
+        ([2, 1, 3], [0, 1, 3])
         """
         self._need("find_all")
         values, offsets = self._all_values(*self._parts.front.sought(keys))
@@ -249,7 +344,25 @@ class MultiMap(PairTable[K, V]):
     def erase_all(self, keys: A) -> A: ...
 
     def erase_all(self, keys: Any) -> Any:
-        """Erase every pair of each key: uint32[n], how many pairs this element erased."""
+        """Erase every pair of each key.
+
+        Parameters
+        ----------
+        keys
+            Array of length n.
+
+        Returns
+        -------
+        uint32[n]
+            How many pairs this element erased.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.MultiMap.from_arrays(np.array([7, 8, 7]), np.array([1, 2, 3]), device="cpu")
+        >>> m.erase_all(np.array([7, 9])).tolist(), len(m)
+        ([2, 0], 1)
+        """
         self._need("erase_all")
         return self._parts.lookups.answered(keys, COUNT, self._parts.guarded.lock.write, self._pairs.erase_all)
 
