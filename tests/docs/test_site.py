@@ -14,6 +14,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urlsplit
@@ -138,7 +139,8 @@ def test_two_clicks_lead_to_a_notebook_that_ran(pages: dict[Path, Links], site: 
     for name in ("frames", "training", "graphs", "tables"):
         notebook = f"notebooks/{name}.html"
         assert notebook in pages[start].targets
-        assert "cell_output" in (site / "docs" / notebook).read_text(encoding="utf-8")
+        has_run = name != "training" or find_spec("torch") is not None
+        assert ("cell_output" in (site / "docs" / notebook).read_text(encoding="utf-8")) == has_run
 
 
 # ---- in a browser
