@@ -13,8 +13,8 @@ NAMES = {
         GroupBy GroupRows HashMap HashSet Index JoinIndices MultiMap Operation ParameterError PathError PeerLost
         ProcessError ShapeError SlabAllocator Stats TableFull UniqueAll UniqueCounts UniqueInverse
         UnsupportedVerb WarphashError drop_duplicates duplicated factorize get_num_threads group_by intersect1d
-        isin join merge nunique set_num_threads setdiff1d setxor1d union1d unique unique_all unique_counts
-        unique_inverse unique_values unpickle_to value_counts
+        isin join merge nunique set_memory_resource set_num_threads setdiff1d setxor1d union1d unique unique_all
+        unique_counts unique_inverse unique_values unpickle_to value_counts
     """,
 }
 """The names that each release added. A name is taken away as CONTRIBUTING.md says, and then from here."""

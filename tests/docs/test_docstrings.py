@@ -20,7 +20,12 @@ PAGES = {page.name: page.read_text(encoding="utf-8") for page in sorted((ROOT / 
 FEWEST = 200
 """Of `warphash`, `warphash.stream` and the registry alone: a count of nothing would agree with everything."""
 
-NO_EXAMPLE = {"cuda": "needs a GPU", "captures_are_current": "needs a GPU", "extra_repr": "is for repr"}
+NO_EXAMPLE = {
+    "cuda": "needs a GPU",
+    "captures_are_current": "needs a GPU",
+    "set_memory_resource": "needs a GPU",
+    "extra_repr": "is for repr",
+}
 """Methods that no document can run everywhere."""
 
 
