@@ -33,6 +33,7 @@ from ..arrays.column_types import ColumnTypes
 from ..arrays.key_column import value_column
 from ..arrays.library import ArrayView
 from ..arrays.nullable_column import NullableColumn
+from ..arrays.on_stream import on_stream
 from ..arrays.row_type import Column
 from ..arrays.view import view
 from ..designs.base import Design
@@ -41,7 +42,7 @@ from ..runtime.abi import Op, Operation
 from ..runtime.devices import engine_for
 from ..storage.rows import Rows
 from . import archive, copies, notebook, proof
-from .array_types import A, Bools, Counts, K, Keys, KeySpec, Like, Order
+from .array_types import A, Bools, Counts, K, Keys, KeySpec, Like, Order, Stream
 from .closed import ClosedStorage
 from .copies import TableContents
 from .facts import Facts
@@ -228,18 +229,24 @@ class BaseTable(Generic[K]):
 
     # ---- verbs that look keys up
     @overload
-    def contains(self, keys: Keys, *, order: Literal["given"] = "given", found: Any = None) -> Bools: ...
+    def contains(
+        self, keys: Keys, *, order: Literal["given"] = "given", found: Any = None, stream: Stream | None = None
+    ) -> Bools: ...
 
     @overload
-    def contains(self, keys: A, *, order: Literal["given"] = "given", found: A | None = None) -> A: ...
+    def contains(
+        self, keys: A, *, order: Literal["given"] = "given", found: A | None = None, stream: Stream | None = None
+    ) -> A: ...
 
     @overload
-    def contains(self, keys: Keys, *, order: Literal["any"]) -> tuple[npt.NDArray[K], Bools]: ...
+    def contains(
+        self, keys: Keys, *, order: Literal["any"], stream: Stream | None = None
+    ) -> tuple[npt.NDArray[K], Bools]: ...
 
     @overload
-    def contains(self, keys: A, *, order: Literal["any"]) -> tuple[A, A]: ...
+    def contains(self, keys: A, *, order: Literal["any"], stream: Stream | None = None) -> tuple[A, A]: ...
 
-    def contains(self, keys: Any, *, order: Order = "given", found: Any = None) -> Any:
+    def contains(self, keys: Any, *, order: Order = "given", found: Any = None, stream: Stream | None = None) -> Any:
         """Which keys are there. Reads at most one bucket per hash function and key.
 
         Parameters
@@ -253,6 +260,8 @@ class BaseTable(Generic[K]):
         found
             Array bool[n] of the keys' library on their device, which is written to and returned. None for a new
             array. Keys that share memory with ``found`` are copied first.
+        stream
+            As for `insert`.
 
         Returns
         -------
@@ -271,6 +280,9 @@ class BaseTable(Generic[K]):
         >>> m.contains(np.array([8, 9])).tolist()
         [True, False]
         """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return BaseTable.contains(self, keys, order=cast("Any", order), found=found)
         if order != "given":
             refuse_arrays(order, found=found)
             keys, _, there = self._parts.lookups.in_any_order("contains", keys, None, 0, order)
@@ -416,12 +428,12 @@ class BaseTable(Generic[K]):
 
     # ---- verbs that change the table
     @overload
-    def erase(self, keys: Keys) -> Bools: ...
+    def erase(self, keys: Keys, *, stream: Stream | None = None) -> Bools: ...
 
     @overload
-    def erase(self, keys: A) -> A: ...
+    def erase(self, keys: A, *, stream: Stream | None = None) -> A: ...
 
-    def erase(self, keys: Any) -> Any:
+    def erase(self, keys: Any, *, stream: Stream | None = None) -> Any:
         """Erase keys.
 
         A `MultiMap` erases the first pair of each key: several elements with one key erase its pairs one after the
@@ -434,6 +446,8 @@ class BaseTable(Generic[K]):
         ----------
         keys
             Array of length n.
+        stream
+            As for `insert`.
 
         Returns
         -------
@@ -452,6 +466,9 @@ class BaseTable(Generic[K]):
         >>> m.erase(np.array([8, 9])).tolist(), len(m)
         ([True, False], 1)
         """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return BaseTable.erase(self, keys)
         self._need("erase")
         guarded = self._parts.guarded
         return self._parts.lookups.answered(keys, BOOL, guarded.lock.write, guarded.storage.erase)

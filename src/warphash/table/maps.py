@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import Any, Literal, Never, Self, Unpack, overload
+from typing import Any, Literal, Never, Self, Unpack, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +11,30 @@ import numpy.typing as npt
 from ..arrays.cast import Sought, chosen
 from ..arrays.key_column import values_and_view
 from ..arrays.library import ArrayView
+from ..arrays.on_stream import on_stream
 from ..arrays.strings import StringArray
 from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, UnsupportedVerb
 from ..runtime.abi import Op
 from . import bounded, key_numbers, mapping, mixed_batch, set_algebra
-from .array_types import A, Batch, Bools, D, Foreign, K, Keys, KeySpec, KeyT, Like, OneKey, Order, TypeSpec, V, ValueT
+from .array_types import (
+    A,
+    Batch,
+    Bools,
+    D,
+    Foreign,
+    K,
+    Keys,
+    KeySpec,
+    KeyT,
+    Like,
+    OneKey,
+    Order,
+    Stream,
+    TypeSpec,
+    V,
+    ValueT,
+)
 from .base import BaseTable, shrink_if_repeated
 from .front import BOOL
 from .items import PairTable
@@ -219,16 +237,37 @@ class HashMap(PairTable[K, V]):
 
     @overload
     def insert(
-        self, keys: Keys, values: Any, *, scores: Any = None, assume_unique: bool = False, added: Any = None
+        self,
+        keys: Keys,
+        values: Any,
+        *,
+        scores: Any = None,
+        assume_unique: bool = False,
+        added: Any = None,
+        stream: Stream | None = None,
     ) -> Bools: ...
 
     @overload
     def insert(
-        self, keys: A, values: Any, *, scores: Any = None, assume_unique: bool = False, added: A | None = None
+        self,
+        keys: A,
+        values: Any,
+        *,
+        scores: Any = None,
+        assume_unique: bool = False,
+        added: A | None = None,
+        stream: Stream | None = None,
     ) -> A: ...
 
     def insert(
-        self, keys: Any, values: Any, *, scores: Any = None, assume_unique: bool = False, added: Any = None
+        self,
+        keys: Any,
+        values: Any,
+        *,
+        scores: Any = None,
+        assume_unique: bool = False,
+        added: Any = None,
+        stream: Stream | None = None,
     ) -> Any:
         """Add the keys that are absent; a present key keeps its value.
 
@@ -243,6 +282,10 @@ class HashMap(PairTable[K, V]):
         added
             Array bool[n] of the keys' library on their device, which is written to and returned. None for a new
             array. Keys, values and scores that share memory with ``added`` are copied first.
+        stream
+            A CUDA stream, for a table on a GPU: a handle, or an object with ``__cuda_stream__``. The verb runs behind
+            what the stream was given, and what it is given next comes behind the verb. None means the current stream of
+            the keys' library.
 
         Returns
         -------
@@ -266,17 +309,26 @@ class HashMap(PairTable[K, V]):
         >>> m.insert(np.array([8, 9]), 5).tolist(), m[8]
         ([False, True], np.int64(2))
         """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return HashMap.insert(self, keys, values, scores=scores, assume_unique=assume_unique, added=added)
         return self._parts.updates.update(
             "insert", keys, values, Op.KEEP, scores=scores, unique=assume_unique, added=added
         )
 
     @overload
-    def assign(self, keys: Keys, values: Any, *, scores: Any = None, added: Any = None) -> Bools: ...
+    def assign(
+        self, keys: Keys, values: Any, *, scores: Any = None, added: Any = None, stream: Stream | None = None
+    ) -> Bools: ...
 
     @overload
-    def assign(self, keys: A, values: Any, *, scores: Any = None, added: A | None = None) -> A: ...
+    def assign(
+        self, keys: A, values: Any, *, scores: Any = None, added: A | None = None, stream: Stream | None = None
+    ) -> A: ...
 
-    def assign(self, keys: Any, values: Any, *, scores: Any = None, added: Any = None) -> Any:
+    def assign(
+        self, keys: Any, values: Any, *, scores: Any = None, added: Any = None, stream: Stream | None = None
+    ) -> Any:
         """Insert or overwrite. Of several values for one key, one is kept whole.
 
         Parameters
@@ -286,6 +338,8 @@ class HashMap(PairTable[K, V]):
         scores
             Of a table with ``evict="score"``: a number for each key, which overwrites, too.
         added
+            As for `insert`.
+        stream
             As for `insert`.
 
         Returns
@@ -305,15 +359,20 @@ class HashMap(PairTable[K, V]):
         >>> m.assign(np.array([7, 8]), np.array([10, 20])).tolist(), m[7]
         ([False, True], np.int64(10))
         """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return HashMap.assign(self, keys, values, scores=scores, added=added)
         return self._parts.updates.update("assign", keys, values, Op.REPLACE, scores=scores, added=added)
 
     @overload
-    def upsert(self, keys: Keys, values: Any, op: Operator, *, scores: Any = None) -> Bools: ...
+    def upsert(
+        self, keys: Keys, values: Any, op: Operator, *, scores: Any = None, stream: Stream | None = None
+    ) -> Bools: ...
 
     @overload
-    def upsert(self, keys: A, values: Any, op: Operator, *, scores: Any = None) -> A: ...
+    def upsert(self, keys: A, values: Any, op: Operator, *, scores: Any = None, stream: Stream | None = None) -> A: ...
 
-    def upsert(self, keys: Any, values: Any, op: Operator, *, scores: Any = None) -> Any:
+    def upsert(self, keys: Any, values: Any, op: Operator, *, scores: Any = None, stream: Stream | None = None) -> Any:
         """Insert, or combine with the value that is there.
 
         Parameters
@@ -330,6 +389,8 @@ class HashMap(PairTable[K, V]):
             beside keys of up to 8 bytes, and all rows in the designs ``"dynamic_cuckoo"`` and ``"stadium"``.
         scores
             As for `assign`, whatever ``op`` is, except that ``"first"`` keeps the score that is there.
+        stream
+            As for `insert`.
 
         Returns
         -------
@@ -353,6 +414,9 @@ class HashMap(PairTable[K, V]):
         >>> counts.upsert(np.array([b"to", b"be", b"to"]), 1, "add").sum(), counts[b"to"]
         (np.int64(2), np.int64(2))
         """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return HashMap.upsert(self, keys, values, op, scores=scores)
         self._need("upsert")
         if op in ("first", "last"):
             return self._upsert_in_order(keys, values, op, scores)
@@ -475,7 +539,14 @@ class HashMap(PairTable[K, V]):
 
     @overload
     def find(
-        self, keys: Keys, default: Any = 0, *, order: Literal["given"] = "given", out: Any = None, found: Any = None
+        self,
+        keys: Keys,
+        default: Any = 0,
+        *,
+        order: Literal["given"] = "given",
+        out: Any = None,
+        found: Any = None,
+        stream: Stream | None = None,
     ) -> tuple[npt.NDArray[V], Bools]: ...
 
     @overload
@@ -487,18 +558,28 @@ class HashMap(PairTable[K, V]):
         order: Literal["given"] = "given",
         out: A | None = None,
         found: A | None = None,
+        stream: Stream | None = None,
     ) -> tuple[A, A]: ...
 
     @overload
     def find(
-        self, keys: Keys, default: Any = 0, *, order: Literal["any"]
+        self, keys: Keys, default: Any = 0, *, order: Literal["any"], stream: Stream | None = None
     ) -> tuple[npt.NDArray[K], npt.NDArray[V], Bools]: ...
 
     @overload
-    def find(self, keys: A, default: Any = 0, *, order: Literal["any"]) -> tuple[A, A, A]: ...
+    def find(
+        self, keys: A, default: Any = 0, *, order: Literal["any"], stream: Stream | None = None
+    ) -> tuple[A, A, A]: ...
 
     def find(
-        self, keys: Any, default: Any = 0, *, order: Order = "given", out: Any = None, found: Any = None
+        self,
+        keys: Any,
+        default: Any = 0,
+        *,
+        order: Order = "given",
+        out: Any = None,
+        found: Any = None,
+        stream: Stream | None = None,
     ) -> tuple[Any, ...]:
         """Values of keys, and which keys are there. Does not wait for the device.
 
@@ -516,6 +597,8 @@ class HashMap(PairTable[K, V]):
             Arrays of the keys' library on their device, ``n`` rows of the values' type and bool[n], which are written
             to and returned. None for new arrays. The two share no memory with each other. Keys that share memory with
             such an array are copied first.
+        stream
+            As for `insert`.
 
         Returns
         -------
@@ -536,6 +619,9 @@ class HashMap(PairTable[K, V]):
         >>> sorted(zip(keys.tolist(), values.tolist(), found.tolist()))
         [(20, 2, True), (99, 0, False)]
         """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return HashMap.find(self, keys, default, order=cast("Any", order), out=out, found=found)
         parts = self._parts
         if order != "given":
             refuse_arrays(order, out=out, found=found)
@@ -599,12 +685,18 @@ class HashMap(PairTable[K, V]):
         return found, done
 
     @overload
-    def find_or_insert(self, keys: Keys, values: Any, *, scores: Any = None) -> tuple[npt.NDArray[V], Bools]: ...
+    def find_or_insert(
+        self, keys: Keys, values: Any, *, scores: Any = None, stream: Stream | None = None
+    ) -> tuple[npt.NDArray[V], Bools]: ...
 
     @overload
-    def find_or_insert(self, keys: A, values: Any, *, scores: Any = None) -> tuple[A, A]: ...
+    def find_or_insert(
+        self, keys: A, values: Any, *, scores: Any = None, stream: Stream | None = None
+    ) -> tuple[A, A]: ...
 
-    def find_or_insert(self, keys: Any, values: Any, *, scores: Any = None) -> tuple[Any, Any]:
+    def find_or_insert(
+        self, keys: Any, values: Any, *, scores: Any = None, stream: Stream | None = None
+    ) -> tuple[Any, Any]:
         """Insert and find in one operation.
 
         Parameters
@@ -612,6 +704,8 @@ class HashMap(PairTable[K, V]):
         keys, values
             Arrays of one length; ``values`` are for the keys that are absent.
         scores
+            As for `insert`.
+        stream
             As for `insert`.
 
         Returns
@@ -632,6 +726,9 @@ class HashMap(PairTable[K, V]):
         >>> values.tolist(), inserted.tolist()
         ([1, 20], [False, True])
         """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return HashMap.find_or_insert(self, keys, values, scores=scores)
         self._need("find_or_insert")
         front, updates, column = self._parts.front, self._parts.updates, self._values
         pairs = updates.view_pairs(keys, values)
@@ -650,12 +747,12 @@ class HashMap(PairTable[K, V]):
         return column.exported(made, library), library.export(inserted)
 
     @overload
-    def number(self, keys: Keys, *, first: int = 0) -> tuple[npt.NDArray[V], Bools]: ...
+    def number(self, keys: Keys, *, first: int = 0, stream: Stream | None = None) -> tuple[npt.NDArray[V], Bools]: ...
 
     @overload
-    def number(self, keys: A, *, first: int = 0) -> tuple[A, A]: ...
+    def number(self, keys: A, *, first: int = 0, stream: Stream | None = None) -> tuple[A, A]: ...
 
-    def number(self, keys: Any, *, first: int = 0) -> tuple[Any, Any]:
+    def number(self, keys: Any, *, first: int = 0, stream: Stream | None = None) -> tuple[Any, Any]:
         """Give each distinct key a dense number, in the order of first appearance.
 
         A key that is there has its value for its number. The keys of the batch that are absent get the numbers
@@ -669,6 +766,8 @@ class HashMap(PairTable[K, V]):
             Array of length n, at most 2**31. Nulls that the table drops are not new, and have the number 0.
         first
             The number of the first key, an integer of the values' type.
+        stream
+            As for `insert`.
 
         Returns
         -------
@@ -703,6 +802,9 @@ class HashMap(PairTable[K, V]):
         >>> m.number(np.array([90, 50, 20]))[0].tolist()
         [2, 1, 3]
         """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return HashMap.number(self, keys, first=first)
         return key_numbers.number(self._parts, keys, first)
 
     def plan(self, n: int, *, like: Any = None) -> MapPlan[K, V]:
@@ -1040,12 +1142,36 @@ class HashSet(BaseTable[K]):
         return table
 
     @overload
-    def insert(self, keys: Keys, *, scores: Any = None, assume_unique: bool = False, added: Any = None) -> Bools: ...
+    def insert(
+        self,
+        keys: Keys,
+        *,
+        scores: Any = None,
+        assume_unique: bool = False,
+        added: Any = None,
+        stream: Stream | None = None,
+    ) -> Bools: ...
 
     @overload
-    def insert(self, keys: A, *, scores: Any = None, assume_unique: bool = False, added: A | None = None) -> A: ...
+    def insert(
+        self,
+        keys: A,
+        *,
+        scores: Any = None,
+        assume_unique: bool = False,
+        added: A | None = None,
+        stream: Stream | None = None,
+    ) -> A: ...
 
-    def insert(self, keys: Any, *, scores: Any = None, assume_unique: bool = False, added: Any = None) -> Any:
+    def insert(
+        self,
+        keys: Any,
+        *,
+        scores: Any = None,
+        assume_unique: bool = False,
+        added: Any = None,
+        stream: Stream | None = None,
+    ) -> Any:
         """Add keys.
 
         Parameters
@@ -1054,6 +1180,10 @@ class HashSet(BaseTable[K]):
             Array of length n.
         scores, assume_unique, added
             As of `HashMap.insert`.
+        stream
+            A CUDA stream, for a table on a GPU: a handle, or an object with ``__cuda_stream__``. The verb runs behind
+            what the stream was given, and what it is given next comes behind the verb. None means the current stream of
+            the keys' library.
 
         Returns
         -------
@@ -1072,6 +1202,9 @@ class HashSet(BaseTable[K]):
         >>> s.insert(np.array([3, 1])).tolist(), s.insert(np.array([1, 2])).tolist()
         ([True, True], [False, True])
         """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return HashSet.insert(self, keys, scores=scores, assume_unique=assume_unique, added=added)
         return self._parts.updates.update(
             "insert", keys, None, Op.KEEP, scores=scores, unique=assume_unique, added=added
         )
