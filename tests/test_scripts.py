@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,37 @@ def test_the_pictures_of_jobs_are_drawn(monkeypatch: pytest.MonkeyPatch, tmp_pat
     runpy.run_path(str(script), run_name="__main__")
     six, all_jobs = (tmp_path / name for name in ("docs/jobs.png", "results/cpu/jobs.png"))
     assert 10_000 < six.stat().st_size < all_jobs.stat().st_size
+
+
+def try_install(monkeypatch: pytest.MonkeyPatch, seconds: float, *options: str) -> list[list[str]]:
+    """Run the script with steps that take so many seconds each, and do nothing; their commands."""
+    script, commands = SCRIPTS / "try_install.py", []
+    monkeypatch.setattr(sys, "argv", [str(script), *options])
+    names = runpy.run_path(str(script))
+
+    def timed(what: str, command: list[str], environment: dict[str, str], folder: str) -> float:
+        commands.append(command)
+        if what.startswith("pip") and command[-1].endswith(".whl"):
+            assert shutil.which("cc", path=environment["PATH"]) is None
+        return seconds
+
+    monkeypatch.setitem(names["main"].__globals__, "timed", timed)
+    names["main"]()
+    return commands
+
+
+def test_an_installation_is_tried_from_nothing_to_the_first_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / ".git").mkdir()
+    clone, venv, pip, answer, doctor = try_install(monkeypatch, 5, str(tmp_path), "--within", "20")
+    assert "  20.0 s  from nothing to the first answer" in capsys.readouterr().out
+    assert clone[:2] == ["git", "clone"] and pip[-1] == clone[-1] and venv[1:3] == ["-m", "venv"]
+    assert answer[-1] in (SCRIPTS.parent / "README.md").read_text(encoding="utf-8") and "assert" in answer[-1]
+    assert doctor[1] == "doctor"
+    with pytest.raises(SystemExit, match="expected the first answer within 14 s, got it after 15.0"):
+        try_install(monkeypatch, 5, "some.whl", "--within", "14")
+    assert len(try_install(monkeypatch, 5, "--here")) == 2
 
 
 def test_calls_are_timed_beside_a_product(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
