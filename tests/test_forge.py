@@ -67,6 +67,17 @@ def test_each_reason_for_an_exception_is_given() -> None:
     assert ignored and all(len(reason) > 20 for reason in ignored.values())
 
 
+def test_links_of_readme_lead_somewhere_on_the_page_of_an_index() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for each in PROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(each["pattern"], each["replacement"], text)
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    home = re.compile(rf"{re.escape(PROJECT['project']['urls']['Repository'])}/(?:blob|raw)/main/([^#]+)")
+    paths = [found[1] for link in links if (found := home.match(link))]
+    assert len(paths) > 20 and all((ROOT / path).exists() for path in paths)
+    assert [link for link in links if not link.startswith("https://")] == []
+
+
 def test_addresses_that_a_maintainer_fills_in_are_listed() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     section = text.partition("## What a maintainer fills in\n")[2].partition("\n## ")[0]

@@ -379,9 +379,9 @@ class CudaEngine:
             raise CaptureError(f"a CUDA graph cannot own the {nbytes:,} bytes of working memory that this call needs")
         if nbytes <= LARGEST_BYTES:
             return self._small.allocate(nbytes)
-        if self._source is not None:
-            taken = self._take_from(self._source, nbytes, stream)
-            return DeviceBuffer(taken.ptr, nbytes, partial(self._give_back, self._source, taken))
+        if (source := self._source) is not None:
+            taken = self._take_from(source, nbytes, stream)
+            return DeviceBuffer(taken.ptr, nbytes, partial(self._give_back, source, taken))
         kept = self._kept
         if kept is None or nbytes < COUNTED_BYTES:
             return DeviceBuffer(self._take(nbytes, stream), nbytes, self._release)
