@@ -24,7 +24,7 @@ END = "# ---- End of what scripts/generate_abi.py generates.\n"
 ENUMS = ("Op", "Operation", "Flag", "ValueType", "Accumulation")
 """Enums of which Python has the members, too. For members of the others, it has strings."""
 
-WRITTEN = ("CountLine", "SignalLine", "Report", "FewReport", "ListTotals")
+WRITTEN = ("CountLine", "SignalLine", "Report", "AdoptedPairs", "ListTotals")
 """Structures that kernels write. Python reads them as arrays of words, and has no mirrors of them."""
 
 METHODS = {

@@ -40,7 +40,7 @@ def test_a_small_insert_into_quotients_on_a_gpu_goes_through_few_files_of_the_st
     files = [step.file.removeprefix("storage/") for step in steps if step.file.startswith("storage/")]
     assert set(files) == {
         *("word_rows.py", "update/array_slots.py", "result_slot.py"),
-        *("quotient/array.py", "quotient/route.py", "quotient/few.py"),
+        *("quotient/array.py", "quotient/route.py", "quotient/one_launch.py"),
     }
     changes = [(one, other) for one, other in pairwise(files) if one != other]
     assert len(changes) <= 6, changes

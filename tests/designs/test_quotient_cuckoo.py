@@ -427,6 +427,73 @@ def test_no_lines_are_cleared_for_a_build_in_passes(device: str, repeated: str) 
         table.check()
 
 
+@pytest.mark.parametrize(
+    ("keys", "clears"), [(np.arange(6000), False), (np.arange(1000), True), (np.full(6000, 7), True)]
+)
+@pytest.mark.parametrize("flagged", [False, True])
+def test_a_cpu_clears_lines_only_for_a_build_that_leaves_some(keys: Any, clears: bool, flagged: bool) -> None:
+    table, keys = made("u4", "u4", 7 * 3000, device="cpu"), keys.astype(np.uint32)
+    array = array_of(table)
+    assert array.ranges > 4
+    array.engine.fill(array.table.slots, 0xA5, array.nbytes - 8 * array.ranges)  # new memory holds anything
+    with noted_fills(array) as filled:
+        if flagged:
+            assert table.insert(keys, ~keys).sum() == len(np.unique(keys))
+        else:
+            update_without_flags(table, keys, ~keys, Op.KEEP)
+        assert (64 * array.buckets in filled) == clears
+    assert array_of(table) is array and len(table) == len(np.unique(keys)) and (table.find(keys)[0] == ~keys).all()
+    assert not table.contains(keys + np.uint32(10_000)).any()
+    table.check()
+
+
+@pytest.mark.parametrize(
+    ("free", "refused", "launches"), [(None, 0, 1), (1 << 20, 0, 1), (1 << 10, 0, 5), (1 << 20, 1, 5)]
+)
+def test_a_large_build_is_one_launch_of_a_cpu_if_half_of_the_free_memory_will_do(
+    free: int | None, refused: int, launches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(route, "LAUNCH_ELEMENTS", 1100)
+    monkeypatch.setattr(quotient, "available_bytes", lambda: free)
+    table = made("u4", "u4", 7 * 1500, device="cpu")
+    array, launched, tries = array_of(table), noted_launches(table, monkeypatch), iter(range(9))
+    make = array._buffers_for
+
+    def refuse(*arguments: Any) -> Any:
+        with refusing(array.engine, 1) if next(tries) < refused else nullcontext():
+            return make(*arguments)
+
+    monkeypatch.setattr(array, "_buffers_for", refuse)
+    keys = np.arange(5000, dtype=np.uint32)
+    update_without_flags(table, keys, ~keys, Op.KEEP)
+    assert launched == ["build", *["apply"] * (launches - 1)]
+    update_without_flags(table, keys, keys, Op.REPLACE)  # no build
+    assert len(launched) == launches + 5 and (table.find(keys)[0] == keys).all()
+    table.check()
+
+
+@pytest.mark.parametrize(("key", "value"), SLOTS)
+def test_keys_that_wait_for_the_end_of_a_block_stay_in_order(key: str, value: str | None) -> None:
+    """In lines so full that many keys are guests, a key of a block may be there several times, and be known or new."""
+    rng = np.random.default_rng(11)
+    table = made(key, value, 4000, device="cpu", load_factor=0.85, on_full="raise")
+    known = np.arange(1500, dtype=key)
+    add(table, known)
+    new = np.arange(1500, 3300, dtype=key)
+    batch = rng.permutation(np.concatenate([np.repeat(new, 3), known[:300]]))
+    firsts = np.zeros(len(batch), bool)
+    firsts[np.unique(batch, return_index=True)[1]] = True
+    values = () if value is None else (np.arange(len(batch)).astype(value),)
+    added = table.insert(batch, *values)
+    assert (added == (firsts & (batch >= 1500))).all() and len(table) == 3300
+    if value:
+        assert (table.find(batch[added])[0] == values[0][added]).all()
+        assert not table.assign(batch, *values).any()
+        lasts = len(batch) - 1 - np.unique(batch[::-1], return_index=True)[1]
+        assert (table.find(batch[lasts])[0] == values[0][lasts]).all()
+    table.check()
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_new_table_has_no_keys(device: str) -> None:
     keys = np.arange(500, dtype=np.uint32)

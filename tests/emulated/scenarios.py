@@ -16,6 +16,7 @@ import pytest
 
 import warphash
 from support.cases import Case, MultiCase
+from support.hashing import mixed
 from support.inside import storage_of
 from support.mixed import Recorder
 from support.model import Model
@@ -24,7 +25,7 @@ from support.passes import in_one_launch, in_passes
 from support.quotients import array_of, held_locks, keys_with
 from support.types import Array, special_keys
 from warphash import Operation
-from warphash.designs.layout import LINE_BYTES
+from warphash.designs.layout import LINE_BYTES, Quotients
 from warphash.errors import TableFull, WarphashError
 from warphash.runtime.cuda.nvrtc import CompileError
 from warphash.runtime.emulated import engine as emulated
@@ -251,37 +252,204 @@ def crowds_of_one_home(case: Case, rng: np.random.Generator) -> None:
     model.agrees(table, keys)
 
 
+def with_a_full_range(case: Case, under_locks: bool, capacity: int = 300) -> tuple[Any, Array]:
+    """A quotient table, and more keys of its first range than that has slots; their batches are left."""
+    table = case.table(capacity=capacity, load_factor=1.0)
+    array = array_of(table)
+    assert array.ranges > 10
+    if under_locks:
+        storage_of(table).store.finish()
+        array._is_blank = False  # a table that has had pairs
+    of_first_range = np.arange(40) * ((1 << 8 * case.key_dtype.itemsize) // array.ranges // 41)
+    return table, keys_with(table, of_first_range.astype(case.key_dtype))
+
+
+@contextmanager
+def ranges_of_two_buckets(under_locks: bool) -> Iterator[None]:
+    """Tables made inside have such ranges. Their updates of few elements are two launches under locks, or one."""
+    limits = {"MOST_FOR_A_BUCKET": 0 if under_locks else 6, "FEW_FOR_A_BUCKET": 1000}
+    with mock.patch.object(quotient_array, "MOST_RANGE_BUCKETS", 2), mock.patch.multiple(route, **limits):
+        yield
+
+
 def adopted_pairs(case: Case, rng: np.random.Generator) -> None:
     """More keys than a range has slots, in batches of few, each key twice: a quotient table adopts the others."""
-    with mock.patch.object(quotient_array, "MOST_RANGE_BUCKETS", 2):
-        table, model = case.table(capacity=300, load_factor=1.0), Model()
-        ranges = array_of(table).ranges
-        assert ranges > 10
-        of_first_range = np.arange(40) * ((1 << 8 * case.key_dtype.itemsize) // ranges // 41)
-        keys = rng.permutation(np.repeat(keys_with(table, of_first_range.astype(case.key_dtype)), 2))
-        values = numbers(case, len(keys))
-        added = table.insert(keys, values)
-        assert storage_of(table).store.state.awaited == len(keys)
-        model.inserted(keys, values, added)
-        model.agrees(table, keys)
+    for under_locks in (False, True):
+        with ranges_of_two_buckets(under_locks):
+            table, keys = with_a_full_range(case, under_locks)
+            model, keys = Model(), rng.permutation(np.repeat(keys, 2))
+            values = numbers(case, len(keys))
+            added = table.insert(keys, values)
+            assert storage_of(table).store.state.awaited == len(keys)
+            model.inserted(keys, values, added)
+            model.agrees(table, keys)
 
 
 def adopted_pairs_that_come_again(case: Case, rng: np.random.Generator) -> None:
     """A quotient table has adopted pairs, and then all lines are vacant when their keys come again."""
-    with mock.patch.object(quotient_array, "MOST_RANGE_BUCKETS", 2):
-        table = case.table(capacity=300, load_factor=1.0)
+    for under_locks in (False, True):
+        with ranges_of_two_buckets(under_locks):
+            table, keys = with_a_full_range(case, under_locks)
+            array = array_of(table)
+            before, values = np.split(numbers(case, 2 * len(keys)), 2)
+            assert table.insert(keys, before).all()
+            slots = array.scan(0, 0, 0)
+            array.engine.fill(array.table.slots, 0, array.buckets * LINE_BYTES)
+            keys = rng.permutation(keys)
+            added = table.assign(keys, values)
+            assert np.count_nonzero(added) == slots < len(keys), "adopted keys were added again"
+            assert storage_of(table).store.state.awaited == 2 * len(keys)
+            assert (table.find(keys)[0] == values).all(), "an adopted pair has another value"
+            table.check()
+
+
+def adopted_pairs_are_erased(case: Case, rng: np.random.Generator) -> None:
+    """Keys of a quotient table leave and come again, while it has adopted pairs, and nobody waits for any batch."""
+    with ranges_of_two_buckets(under_locks=True):
+        table, keys = with_a_full_range(case, under_locks=True, capacity=2000)
+        store, model = storage_of(table).store, Model()
+        model.inserted(keys, numbers(case, len(keys)), table.insert(keys, numbers(case, len(keys))))
+        for n in (30, 25):
+            gone = rng.permutation(np.repeat(rng.choice(keys, n, replace=False), 3))
+            model.erased(gone, table.erase(gone))
+            batch = rng.permutation(np.repeat(rng.choice(keys, 20, replace=False), 2))
+            values = numbers(case, len(batch))
+            model.inserted(batch, values, table.insert(batch, values))
+        assert len(store.state.left) == 5, "nobody has waited"
+        gone = rng.permutation(np.concatenate([keys[:20], keys[:20]]))
+        model.erased(gone, table.erase(gone))
+        model.agrees(table, keys)
+
+
+def many_behind_adopted_pairs(case: Case, rng: np.random.Generator) -> None:
+    """A quotient table has adopted pairs, so all elements of the next batch, more than a thousand, go to one block."""
+    with ranges_of_two_buckets(under_locks=True):
+        table, keys = with_a_full_range(case, under_locks=True, capacity=4000)
+        model = Model()
+        model.inserted(keys, numbers(case, len(keys)), table.insert(keys, numbers(case, len(keys))))
+        batch = np.concatenate([np.repeat(case.keys(300, rng), 4), rng.permutation(np.repeat(keys, 4))])
+        values = numbers(case, len(batch))
+        added = table.insert(batch, values)
+        assert storage_of(table).store.state.awaited == len(keys) + len(batch)
+        model.inserted(batch, values, added)
+        model.agrees(table)
+
+
+def left_by_the_locks(case: Case, rng: np.random.Generator) -> None:
+    """Batches of a few keys, of which the locks leave more elements than a block has threads."""
+    with in_one_launch():
+        keys = pool(case, rng, 60)
+        table, model = case.table(capacity=400), Model()
+        for few in (keys[:4], keys[4:24], keys[10:]):
+            batch = rng.permutation(np.concatenate([few, np.repeat(few[:2], 900)]))
+            values = numbers(case, len(batch))
+            model.inserted(batch, values, table.insert(batch, values))
+            values = numbers(case, len(batch))
+            model.assigned(batch, values, table.assign(batch, values), table)
+            values = numbers(case, len(batch))
+            model.upserted(batch, values, "add", table.upsert(batch, values, "add"), table)
+        model.agrees(table, keys)
+
+
+@dataclass(frozen=True)
+class FirstRange:
+    """Hash values of the first range of a quotient table with buckets enough for slots that one store fills.
+
+    Attributes
+    ----------
+    buckets, size
+        Of the table, and of the range.
+    """
+
+    buckets: int
+    size: int
+
+    @classmethod
+    def of(cls, table: Any, slots: int) -> FirstRange:
         array = array_of(table)
-        of_first_range = np.arange(40) * ((1 << 8 * case.key_dtype.itemsize) // array.ranges // 41)
-        keys = keys_with(table, of_first_range.astype(case.key_dtype))
-        before, values = np.split(numbers(case, 2 * len(keys)), 2)
-        assert table.insert(keys, before).all()
-        slots = array.scan(0, 0, 0)
-        array.engine.fill(array.table.slots, 0, array.buckets * LINE_BYTES)
-        added = table.assign(keys, values)
-        assert np.count_nonzero(added) == slots < len(keys), "adopted keys were added again"
-        assert storage_of(table).store.state.awaited == 2 * len(keys)
-        assert (table.find(keys)[0] == values).all(), "an adopted pair has another value"
-        table.check()
+        assert array.spec.slots_per_bucket == slots
+        return cls(array.buckets, array.table.range_buckets)
+
+    def hash_in(self, home: int, remainder: int) -> int | None:
+        """The hash value of a home and a remainder, if there is one."""
+        found = -(-((home << 32) + (remainder << 18)) // self.buckets)
+        return found if found * self.buckets >> 18 == (home << 14) + remainder else None
+
+    def second_of(self, home: int, remainder: int) -> int:
+        """The second bucket of a key."""
+        return int(home + 1 + (mixed(remainder, 32) * (self.size - 1) >> 32)) % self.size
+
+    def of_home(self, home: int, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
+        """The remainders of a home with their hash values, in a random order."""
+        remainders = (int(r) for r in rng.permutation(1 << 14))
+        return ((r, h) for r in remainders if (h := self.hash_in(home, r)) is not None)
+
+
+def with_a_first_range(case: Case) -> tuple[Any, FirstRange, int]:
+    """A quotient table whose slots one store fills, its first range, and the slots of a bucket."""
+    slots, fewest = Quotients().forms(4, case.value_dtype.itemsize)[0]
+    table = case.table(capacity=slots * (fewest + 300), load_factor=1.0)
+    return table, FirstRange.of(table, slots), slots
+
+
+def puts_without_locks(case: Case, rng: np.random.Generator) -> None:
+    """Guests of full buckets, and keys of other homes that differ from them by the mark of a guest alone.
+
+    A lane that sees a guest before its mark takes it for that other key.
+    """
+    with in_one_launch():
+        (table, first, slots), model = with_a_first_range(case), Model()
+        full, guests, twins, stuck = list[int](), list[int](), list[int](), list[int]()
+        for number in range(6):
+            home = 10 * number
+            pairs = first.of_home(home, rng)
+            full += [h for _, (_, h) in zip(range(slots - number % 2), pairs, strict=False)]
+            while len(guests) < 10 * (number + 1):
+                remainder, guest = next(pairs)
+                second = first.second_of(home, remainder)
+                twin = first.hash_in(second, remainder)
+                if second % 10 and twin is not None:
+                    guests.append(guest)
+                    twins.append(twin)
+            between = ((r, h) for r, h in pairs if first.second_of(home, r) in range(0, 60, 10))
+            stuck += [h for _, (_, h) in zip(range(4), between, strict=False)]
+        there, new = (keys_with(table, np.array(hashes, np.uint32)) for hashes in (full, guests + twins + stuck))
+        everything = np.concatenate([there, new])
+        model.inserted(there, numbers(case, len(there)), table.insert(there, numbers(case, len(there))))
+        batch = rng.permutation(np.concatenate([there, new, new[::-1], new]))
+        values = numbers(case, len(batch))
+        model.assigned(batch, values, table.assign(batch, values), table)
+        model.erased(there[::2], table.erase(there[::2]))
+        batch = rng.permutation(np.concatenate([everything, everything]))
+        values = numbers(case, len(batch))
+        model.inserted(batch, values, table.insert(batch, values))
+        assert not len(held_locks(table)), "a lock is held"
+        assert len(table) == len(model) == len(everything)  # to look at all buckets takes long
+        model.finds(table, rng.permutation(everything))
+
+
+def moves_to_one_slot(case: Case, rng: np.random.Generator) -> None:
+    """All keys of several full buckets have one second bucket, with one vacant slot: one of them can move there.
+
+    Each of these buckets gets one more key, whose second bucket is another of them. So each wants that slot.
+    """
+    with in_one_launch():
+        (table, first, slots), model = with_a_first_range(case), Model()
+        there, stuck = list[int](), list[int]()
+        for number in range(6):
+            target, homes = 50 * number + 40, range(50 * number, 50 * number + 40, 5)
+            there += [h for _, (_, h) in zip(range(slots - 1), first.of_home(target, rng), strict=False)]
+            for home in homes:
+                seconds = {h: first.second_of(home, r) for r, h in first.of_home(home, rng)}
+                there += [h for h, second in seconds.items() if second == target][:slots]
+                stuck += [h for h, second in seconds.items() if second in homes][:1]
+        old, new = (keys_with(table, np.array(hashes, np.uint32)) for hashes in (there, stuck))
+        model.inserted(old, numbers(case, len(old)), table.insert(old, numbers(case, len(old))))
+        model.inserted(new, numbers(case, len(new)), table.insert(new, numbers(case, len(new))))
+        assert not len(held_locks(table)), "a lock is held"
+        everything = np.concatenate([old, new])
+        assert len(table) == len(model) == len(everything)  # to look at all buckets takes long
+        model.finds(table, rng.permutation(everything))
 
 
 def guests_that_come_again(case: Case, rng: np.random.Generator) -> None:
@@ -305,25 +473,52 @@ def erased_alone(case: Case, rng: np.random.Generator) -> None:
 
 
 def churned(case: Case, rng: np.random.Generator) -> None:
-    """Few keys at a time leave a full table, and others come: no absent key takes more and more to find out."""
-    keys = np.arange(640).astype(case.key_dtype)
-    table = case.table(capacity=700, load_factor=1.0, on_full="raise")
-    table.insert(keys, numbers(case, len(keys)))
-    absent, probes = np.arange(10**6, 10**6 + 3000).astype(case.key_dtype), list[float]()
-    for turn in range(300):
-        gone = rng.choice(len(keys), 8, replace=False)
-        assert table.erase(keys[gone]).all()
-        keys[gone] = np.arange(640 + 8 * turn, 648 + 8 * turn).astype(case.key_dtype)
-        assert table.insert(keys[gone], numbers(case, 8)).all()
-        if turn >= 150 and turn % 10 == 9:
-            probes.append(table.probe_counts(absent).mean())  # more and more, until filters are made anew
-    assert np.mean(probes) < 1.15, "probes of absent keys"
-    table.check()
+    """Few keys at a time leave a full table by ranges, and others come: absent keys do not take more and more reads."""
+    with mock.patch.multiple(route, FEW_FOR_A_BUCKET=0, MOST_FOR_A_BUCKET=0):
+        keys = np.arange(640).astype(case.key_dtype)
+        table = case.table(capacity=700, load_factor=1.0, on_full="raise")
+        table.insert(keys, numbers(case, len(keys)))
+        absent, probes = np.arange(10**6, 10**6 + 3000).astype(case.key_dtype), list[float]()
+        for turn in range(300):
+            gone = rng.choice(len(keys), 8, replace=False)
+            assert table.erase(keys[gone]).all()
+            keys[gone] = np.arange(640 + 8 * turn, 648 + 8 * turn).astype(case.key_dtype)
+            assert table.insert(keys[gone], numbers(case, 8)).all()
+            if turn >= 150 and turn % 10 == 9:
+                probes.append(table.probe_counts(absent).mean())  # more and more, until filters are made anew
+        assert np.mean(probes) < 1.15, "probes of absent keys"
+        table.check()
+
+
+def churned_and_left(case: Case, rng: np.random.Generator) -> None:
+    """The same in a table that nobody waits for: ranges are entered into a list, and their filters made anew."""
+    with mock.patch.object(quotient_array, "MOST_RANGE_BUCKETS", 40):
+        keys = np.arange(3100).astype(case.key_dtype)
+        table = case.table(capacity=4200, load_factor=1.0)
+        table.insert(keys, numbers(case, len(keys)))
+        absent, probes = np.arange(10**6, 10**6 + 3000).astype(case.key_dtype), list[float]()
+        first = array_of(table)
+        for turn in range(100):
+            gone = rng.choice(len(keys), 200, replace=False)
+            assert table.erase(np.concatenate([keys[gone], keys[gone[::2]]])).sum() == 200
+            assert storage_of(table).store.state.left, "the erase was waited for"
+            keys[gone] = np.arange(3100 + 200 * turn, 3300 + 200 * turn).astype(case.key_dtype)
+            assert table.insert(keys[gone], numbers(case, 200)).all()
+            if turn >= 50 and turn % 10 == 9:
+                probes.append(table.probe_counts(absent).mean())
+            if turn % 20 == 19:
+                assert len(table) == 3100 and table.contains(keys).all() and array_of(table) is first
+                of_ranges = first.engine.to_host(first.table.counters, np.uint32, first.ranges)
+                assert not of_ranges.any(), "a counter is kept"
+                before = first._updates.batch.renewals_before
+                assert not first.engine.to_host(before, np.uint64, 1).any(), "the length of a list is kept"
+        assert np.mean(probes) < 1.08, "probes of absent keys"
+        table.check()
 
 
 def crowded_range(case: Case, rng: np.random.Generator) -> None:
     """Few keys for a table of several ranges, and one that most of the elements have."""
-    with mock.patch.object(route, "MOST_FOR_A_BUCKET", 0):
+    with mock.patch.multiple(route, FEW_FOR_A_BUCKET=0, MOST_FOR_A_BUCKET=0):
         keys = pool(case, rng, 100)
         table, model = case.table(capacity=20_000, on_full="raise"), Model()
         for op in ("add", "max"):
@@ -435,14 +630,15 @@ def sums_of_rows(case: Case, rng: np.random.Generator) -> None:
 def builds(case: Case, rng: np.random.Generator) -> None:
     """Tables made of arrays: of keys that nearly fill them, and of keys that repeat."""
     keys = pool(case, rng, 300)
-    for batch, fill in ((keys, {"capacity": 300}), (crowd(keys, 900, rng), {}), (np.repeat(keys[:3], 200), {})):
-        values = numbers(case, len(batch))
-        table = case.from_arrays(batch, values, **fill)
-        found_values, found = table.find(batch)
-        given = set(zip(batch.tolist(), values.tolist(), strict=True))
-        assert len(table) == len(np.unique(batch)) and found.all()
-        assert given.issuperset(zip(batch.tolist(), found_values.tolist(), strict=True))
-        table.check()
+    with mock.patch.object(route, "MOST_FOR_A_BUCKET", 0):  # no build of a quotient table is an update of few
+        for batch, fill in ((keys, {"capacity": 300}), (crowd(keys, 900, rng), {}), (np.repeat(keys[:3], 200), {})):
+            values = numbers(case, len(batch))
+            table = case.from_arrays(batch, values, **fill)
+            found_values, found = table.find(batch)
+            given = set(zip(batch.tolist(), values.tolist(), strict=True))
+            assert len(table) == len(np.unique(batch)) and found.all()
+            assert given.issuperset(zip(batch.tolist(), found_values.tolist(), strict=True))
+            table.check()
 
 
 def moves(case: Case, rng: np.random.Generator) -> None:

@@ -13,10 +13,13 @@ from emulated.scenarios import (
     Races,
     Scenario,
     adopted_pairs,
+    adopted_pairs_are_erased,
+    adopted_pairs_that_come_again,
     assert_no_failure,
     batches_as_large_as_the_pool,
     batches_of_many_rows,
     by_ranges,
+    churned_and_left,
     copies_of_lists,
     copies_under_locks,
     crowds_of_few,
@@ -25,8 +28,12 @@ from emulated.scenarios import (
     erased_alone,
     erased_slots_used_again,
     evictions_from_lines_of_one_key,
+    left_by_the_locks,
+    many_behind_adopted_pairs,
     moves,
+    moves_to_one_slot,
     pairs_that_repeat,
+    puts_without_locks,
     subtables_that_grow_and_shrink,
     sums_of_rows,
     values_under_shared_locks,
@@ -222,8 +229,28 @@ def test_no_schedule_loses_a_pair_that_moves(races: Races, seeds: range) -> None
 @schedules(SCHEDULES)
 @pytest.mark.parametrize(
     "scenario",
-    [copies_under_locks, crowds_under_locks, erased_alone, crowds_of_few, crowds_of_one_home, adopted_pairs, by_ranges],
+    [
+        copies_under_locks,
+        crowds_under_locks,
+        erased_alone,
+        crowds_of_few,
+        crowds_of_one_home,
+        adopted_pairs,
+        adopted_pairs_that_come_again,
+        adopted_pairs_are_erased,
+        churned_and_left,
+        many_behind_adopted_pairs,
+        left_by_the_locks,
+        by_ranges,
+    ],
 )
 @pytest.mark.parametrize("races", crossed([Races("quotient_cuckoo", word, {}) for word in ("u4", "u8")]))
 def test_no_schedule_loses_a_key_in_one_launch(races: Races, scenario: Scenario, seeds: range) -> None:
     assert_no_failure(scenario, races, seeds)
+
+
+@schedules(SCHEDULES)
+@pytest.mark.parametrize("value", ["u4", "u8"])
+@pytest.mark.parametrize("scenario", [puts_without_locks, moves_to_one_slot])
+def test_no_schedule_of_slots_that_one_store_fills_loses_a_key(scenario: Scenario, value: str, seeds: range) -> None:
+    assert_no_failure(scenario, Races("quotient_cuckoo", "u4", {}, value=value), seeds)

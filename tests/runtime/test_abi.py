@@ -27,7 +27,7 @@ from warphash.storage.chains import node_pool
 from warphash.storage.groups import order
 from warphash.storage.hash_constants import HASHES
 from warphash.storage.quotient import array as quotient
-from warphash.storage.quotient import few, passes, route
+from warphash.storage.quotient import passes, route
 from warphash.storage.scratch import Report
 from warphash.storage.two_level import array as two_level
 
@@ -93,9 +93,8 @@ def report() -> dict[str, int]:
         **{f"offsetof(CountLine, {name})": 8 * word for word, name in enumerate(counts)},
         "offsetof(CountLine, placed)": 8 * len(counts),
         "sizeof(CountLine)": 64,
-        "sizeof(FewReport)": 8 * abi.FEW_REPORT_WORDS,
-        "offsetof(FewReport, adopted)": 8 * few.ADOPTED,
-        "offsetof(FewReport, added)": 8 * (few.ADOPTED - 1),
+        "sizeof(AdoptedPairs)": 8 * abi.ADOPTED_WORDS,
+        "offsetof(AdoptedPairs, pairs)": 0,
     }
 
 

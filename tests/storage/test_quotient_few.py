@@ -1,9 +1,11 @@
-"""Updates of few elements of a quotient table: one launch, for which the host need not wait."""
+"""Updates of a quotient table for which the host need not wait: those of few elements, and those under locks."""
 
 from __future__ import annotations
 
 import weakref
+from itertools import accumulate
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,8 +14,10 @@ from support.engines import missing, one_of_each
 from support.faults import at_each_allocation, at_each_line
 from support.inside import storage_of
 from support.quotients import FORMS, SLOTS, add, array_of, check_combined, entries, keys_with, launches, made, value_of
+from warphash import HashMap
 from warphash.storage.batch import Batch
 from warphash.storage.quotient import array as quotient
+from warphash.storage.quotient import one_launch, route
 
 DEVICES = one_of_each("emulated", "cuda")
 
@@ -72,19 +76,25 @@ def test_one_key_in_a_whole_batch(device: str, op: str) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_which_batches_are_left(device: str) -> None:
-    """Those of up to 1,024 elements, and of five for each bucket, that surely fit, of a table that may grow."""
-    keys = np.arange(4000, dtype=np.uint32)
-    table = made("u4", "u4", 7 * 900, device)
-    for first, end, left in ((0, 1024, True), (1024, 1024 + 1025, False), (2049, 2060, True), (2060, 3000, False)):
+    """Those of few elements, or of one for each bucket, that surely fit, of a table that may grow."""
+    keys = np.arange(20_000, dtype=np.uint32)
+    table = made("u4", "u4", 7 * 2000, device)
+    array = array_of(table)
+    most, buckets = int(0.9 * store_of(table).safe_load_factor * array.slots), array.buckets
+    rest = most - 1035 - 2 * buckets
+    sizes = [1024, buckets, buckets + 1, *[buckets] * (rest // buckets), rest % buckets, 10, 10]
+    lefts = [True, True, False, *[True] * (len(sizes) - 4), False]  # the second under locks, the third by ranges
+    for first, size, left in zip(accumulate(sizes, initial=0), sizes, lefts, strict=False):
+        end = first + size
         add(table, keys[first:end])
         assert bool(awaited(table)) == left, (first, end)
-    assert len(table) == 3000
+    assert len(table) == most + 10 and store_of(table).rebuilds == 0
     small = made("u4", "u4", 7 * 10, device)
     add(small, keys[:20])
     assert awaited(small)
     for _ in range(2):
         with launches(small) as launched:
-            assert not add(small, np.repeat(keys[:20], 3)).any()  # six for each bucket
+            assert not add(small, np.repeat(keys[:20], 4)).any()  # eight for each bucket
             assert "update_few" not in entries(launched) and not awaited(small)
     for options in ({"on_full": "raise"}, {"load_bounds": (0.1, 0.9)}, {"count_probes": True}):
         waits = made("u4", "u4", 7 * 900, device, **options)
@@ -149,12 +159,95 @@ def test_batches_that_are_left_one_behind_another(device: str) -> None:
 def test_no_batch_follows_that_may_not_fit(device: str) -> None:
     keys = np.arange(5000, dtype=np.uint32)
     table = made("u4", "u4", 7 * 300, device)
-    half = store_of(table).slots // 2
-    for first in range(0, 4 * half // 5, 200):
+    for first in range(0, 4 * store_of(table).slots // 5, 200):
         before = awaited(table)
         add(table, keys[first : first + 200])
-        assert awaited(table) in (0, 200, before + 200) and 2 * awaited(table) <= store_of(table).slots
+        assert awaited(table) in (0, 200, before + 200)
+        state = store_of(table).state
+        assert (
+            not awaited(table)
+            or state.size + awaited(table) <= 0.9 * store_of(table).safe_load_factor * state.array.slots
+        )
     assert len(table) == first + 200
+    table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_more_batches_than_answers_are_kept(device: str) -> None:
+    table, keys = made("u4", "u4", 7 * 3000, device), np.arange(20_000, dtype=np.uint32)
+    store = store_of(table)
+    for k in range(150):
+        assert add(table, keys[60 * k : 60 * k + 60]).all()
+        assert 0 < len(store.state.left) <= one_launch.MOST_LEFT
+    assert len(table) == 9000 and not store.state.left and (table.find(keys[:9000])[0] == ~keys[:9000]).all()
+    table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_large_batches_are_left_one_behind_another(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their keys are counted when there is no room behind them, and then the next batch is left, too."""
+    monkeypatch.setattr(one_launch, "_KEPT_PAIRS", 0)
+    table, keys = made("u4", "u4", 7 * 20_000, device), np.arange(100_000, dtype=np.uint32)
+    add(table, keys[:10])
+    assert len(table) == 10
+    with launches(table) as launched:
+        for k, waits in enumerate((9000, 18_000, 9000, 18_000)):
+            batch = keys[9000 * k : 9000 * k + 9000]
+            assert add(table, batch).sum() == 9000 - 10 * (k == 0)
+            assert awaited(table) in (waits, 9000), "the first ones may have ended"
+        assert entries(launched) == ["update_locked", "update_few"] * 4
+    assert not table.assign(keys[:36_000:9], keys[:36_000:9]).any() and awaited(table)
+    assert len(table) == 36_000 and not awaited(table)
+    assert (table.find(keys[:36_000])[0] == np.where(keys[:36_000] % 9, ~keys[:36_000], keys[:36_000])).all()
+    assert not table.contains(keys[36_000:]).any()
+    table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_large_batch_without_memory_for_its_pairs_is_waited_for(device: str) -> None:
+    table, keys = made("u4", "u4", 7 * 15_000, device), np.arange(9000, dtype=np.uint32)
+    add(table, keys[:10])
+    engine = array_of(table).engine
+    allocate = engine.allocate
+
+    def refused(nbytes: int, stream: Any = None) -> Any:
+        if nbytes > 8 * 9000:
+            raise MemoryError("refused")
+        return allocate(nbytes, stream)
+
+    with mock.patch.object(engine, "allocate", refused):
+        assert add(table, keys).sum() == 8990 and not awaited(table)
+    assert len(table) == 9000 and (table.find(keys)[0] == ~keys).all()
+    table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_more_elements_are_left_than_a_block_has_threads(device: str) -> None:
+    """Copies of one new key: most of them find their lock taken. And keys of one range, which has no slots for all."""
+    with mock.patch.multiple(route, MOST_FOR_A_BUCKET=0, FEW_FOR_A_BUCKET=1000):
+        table = made("u4", "u4", 7 * 6000, device)
+        add(table, np.arange(10, dtype=np.uint32))
+        keys = np.where(np.arange(9000) % 3, 77, np.arange(100, 9100)).astype(np.uint32)
+        assert table.assign(keys, np.arange(9000, dtype=np.uint32)).sum() == 3001 and awaited(table)
+        assert len(table) == 3011 and (table.find(keys[::3])[0] == np.arange(0, 9000, 3)).all()
+        assert keys[table.find(np.array([77], np.uint32))[0]][0] == 77
+        hashes = np.arange(6000) * ((1 << 32) // array_of(table).ranges // 6001)
+        crowd = keys_with(table, hashes.astype(np.uint32))
+        before = np.count_nonzero(table.contains(crowd))
+        assert add(table, np.concatenate([crowd, crowd[::2]])).sum() == 6000 - before and awaited(table)
+        assert add(table, crowd[::-1].copy()).sum() == 0 and awaited(table) > 9000  # many of them are adopted
+        assert len(table) == 9011 - before and table.contains(crowd).all()
+        table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_table_of_few_pairs_is_not_waited_for(device: str) -> None:
+    keys = np.arange(300, dtype=np.uint32)
+    table = HashMap.from_arrays(keys, ~keys, design="quotient_cuckoo", device=device)
+    assert awaited(table) == 300
+    values, found = table.find(np.arange(400, dtype=np.uint32))
+    assert (values[:300] == ~keys).all() and found[:300].all() and not found[300:].any()
+    assert len(table) == 300 and not awaited(table)
     table.check()
 
 
@@ -168,15 +261,20 @@ def test_a_table_that_is_dropped_behind_a_batch_is_freed_at_once(device: str) ->
     assert store() is None
 
 
-@pytest.fixture
-def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ranges of two buckets: a few more keys than a range has slots are found soon."""
+@pytest.fixture(params=["few", "locked"])
+def small_ranges(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranges of two buckets: a few more keys than a range has slots are found soon. In one launch or in two."""
     monkeypatch.setattr(quotient, "MOST_RANGE_BUCKETS", 2)
+    if request.param == "locked":
+        monkeypatch.setattr(route, "MOST_FOR_A_BUCKET", 0)
+        monkeypatch.setattr(route, "FEW_FOR_A_BUCKET", 1000)
 
 
 def overfull(device: str, key: str = "u4", value: str | None = "u4") -> tuple[Any, Any]:
     """A table, and more keys of its first range than that has slots."""
     table = made(key, value, 7 * 60, device)
+    store_of(table).finish()
+    array_of(table)._is_blank = False  # so a batch under locks is left, too
     bits = 8 * int(key[1])
     hashes = np.arange(40) * ((1 << bits) // array_of(table).ranges // 41)
     assert array_of(table).table.range_buckets == 2
@@ -240,7 +338,7 @@ def test_a_batch_that_follows_finds_the_adopted_pairs(device: str, key: str, val
 @pytest.mark.parametrize("device", DEVICES)
 def test_other_hash_constants_part_keys_that_larger_tables_do_not(device: str) -> None:
     """Keys of one range, however many ranges there are."""
-    table = made("u4", "u4", 7 * 60, device)
+    table, _ = overfull(device)
     keys = keys_with(table, np.arange(40, dtype=np.uint32))
     assert add(table, keys).all() and awaited(table) and len(table) == 40
     assert (table.find(keys)[0] == ~keys).all() and store_of(table).slots < 7 * 6000
@@ -286,15 +384,16 @@ class TestFaults:
 
     @pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)])
     def test_an_interrupt_of_a_batch_that_follows(self, every: int) -> None:
-        """The batch is out or in, as a whole; those before it are in."""
+        """Each key of the batch is out or in; those before it are in."""
         lines, seen = 0, set()
         for (table, keys), place, _ in at_each_line(
             with_a_batch_before, lambda made: made[0].insert(made[1], ~made[1]), every=every
         ):
             size = len(table)
-            assert size in (25, 40) and (table.find(keys[:size])[0] == ~keys[:size]).all(), place
-            assert not table.contains(keys[size:]).any()
+            there = table.contains(keys)
+            assert there[:25].all() and np.count_nonzero(there) == size, place
+            assert (table.find(keys[there])[0] == ~keys[there]).all(), place
             table.check()
             seen.add(size)
             lines += every
-        assert seen == {25, 40} and lines > 50
+        assert seen >= {25, 40} and lines > 50

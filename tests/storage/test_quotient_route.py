@@ -6,12 +6,15 @@ from itertools import islice
 
 import pytest
 
+from warphash.runtime.abi import Op
 from warphash.storage.quotient.route import (
-    ERASES_FOR_A_RANGE,
+    FEWEST_ALONE,
     FEWEST_ELEMENTS,
     FEWEST_PER_RANGE,
     FEWEST_PER_SCATTERED_RANGE,
     IN_PLACE_SHARE,
+    KNOWN_SHARE,
+    LANES_STUCK,
     LAUNCH_ELEMENTS,
     MOST_BINS,
     MOST_ELEMENTS,
@@ -23,6 +26,7 @@ from warphash.storage.quotient.route import (
     Facts,
     Way,
     applies,
+    lanes_for,
     may_build,
     pass_plan_for,
     shares_to_take_over,
@@ -63,8 +67,13 @@ UPDATES = [
 ]
 
 ERASES = [
-    (GPU, ERASES_FOR_A_RANGE * 196, False, True, ONE),
-    (GPU, ERASES_FOR_A_RANGE * 196 + 1, False, True, RANGES),
+    (GPU, 1, False, True, ONE),
+    (SMALL_GPU, 20 * MOST_FOR_A_BUCKET, False, True, ONE),
+    (SMALL_GPU, 20 * MOST_FOR_A_BUCKET + 1, False, True, RANGES),
+    (GPU, 100_000, False, True, ONE),
+    (GPU, 100_001, False, True, RANGES),  # the buckets are too few
+    (GPU._replace(in_reach=False), FEWEST_ELEMENTS - 1, False, True, ONE),
+    (GPU._replace(in_reach=False), FEWEST_ELEMENTS, False, True, RANGES),  # in passes
     (GPU, 10, False, False, RANGES),  # of listed elements
     (GPU, 10, True, True, RANGES),
     (CPU, 10, False, True, RANGES),
@@ -73,7 +82,32 @@ ERASES = [
 
 @pytest.mark.parametrize(("facts", "n", "is_blank", "way"), UPDATES)
 def test_the_way_of_an_update(facts: Facts, n: int, is_blank: bool, way: Way) -> None:
-    assert way_of_update(facts, n, is_blank=is_blank) is way
+    assert way_of_update(facts, n, Op.ADD, is_blank=is_blank) is way
+
+
+@pytest.mark.parametrize("op", [Op.KEEP, Op.REPLACE])
+def test_an_update_without_locks_goes_in_lanes_before_it_goes_in_passes(op: Op) -> None:
+    alone = GPU._replace(puts_alone=True)
+    for n, way in ((FEWEST_ELEMENTS, ONE), (100_000, ONE), (100_001, RANGES)):
+        assert way_of_update(alone, n, op, is_blank=False) is way
+    assert way_of_update(alone, FEWEST_ELEMENTS, op, is_blank=True) is RANGES
+    assert way_of_update(alone, FEWEST_ELEMENTS, Op.ADD, is_blank=False) is RANGES
+    assert way_of_update(alone._replace(in_reach=False), FEWEST_ELEMENTS, op, is_blank=False) is RANGES
+
+
+@pytest.mark.parametrize(
+    ("n", "op", "new_share", "lanes"),
+    [
+        (FEWEST_ALONE - 1, Op.KEEP, 1.0, (0, 0)),
+        (FEWEST_ALONE - 1, Op.KEEP, KNOWN_SHARE, (FEWEST_ALONE - 1, 0)),
+        (FEWEST_ALONE, Op.KEEP, 1.0, (FEWEST_ALONE, FEWEST_ALONE // LANES_STUCK)),
+        (FEWEST_ALONE, Op.REPLACE, 0.0, (FEWEST_ALONE, FEWEST_ALONE // LANES_STUCK)),
+        (FEWEST_ALONE, Op.ADD, 0.0, (0, 0)),
+    ],
+)
+def test_lanes_with_locks_and_without(n: int, op: Op, new_share: float, lanes: tuple[int, int]) -> None:
+    alone = GPU._replace(puts_alone=True)
+    assert lanes_for(alone, n, op, new_share) == lanes and lanes_for(GPU, n, op, new_share) == (0, 0)
 
 
 @pytest.mark.parametrize(("facts", "n", "is_blank", "in_order", "way"), ERASES)

@@ -21,7 +21,7 @@ from warphash.storage.giving_up import slots_to_try
 from warphash.storage.tickets.lanes import Lanes
 from warphash.storage.update.array_slots import ArraySlots
 from warphash.storage.update.sizes import Growth
-from warphash.storage.update.transaction import is_risky
+from warphash.storage.update.transaction import ArrayState, is_risky
 
 Decision = tuple[tuple[Any, ...], Any]
 """What a rule is given, and what it answers."""
@@ -318,13 +318,22 @@ def test_a_table_grows_for_one_key_more_than_it_has_room_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "keys", "tombstones", "fit"),
-    [(150, 250, 0, True), (150, 251, 0, False), (0, 1, 500, True), (0, 1, 501, False)],
+    ("size", "left", "keys", "tombstones", "share", "fit"),
+    [
+        (150, 0, 250, 0, 0.5, True),
+        (150, 0, 251, 0, 0.5, False),
+        (100, 50, 250, 0, 0.5, True),
+        (100, 51, 250, 0, 0.5, False),
+        (150, 0, 570, 0, 0.9, True),
+        (150, 0, 571, 0, 0.9, False),
+        (0, 0, 1, 500, 0.5, True),
+        (0, 0, 1, 501, 0.5, False),
+    ],
 )
-def test_a_batch_that_surely_fits(size: int, keys: int, tombstones: int, fit: bool) -> None:
-    """A table of 1000 slots, of which 800 are safe, is half full at most, and has half its slots never used."""
-    state = (SimpleNamespace(slots=1000), size, tombstones, False)
-    slots: Any = SimpleNamespace(state=state, safe_load_factor=0.8)
+def test_a_batch_that_surely_fits(size: int, left: int, keys: int, tombstones: int, share: float, fit: bool) -> None:
+    """A table of 1000 slots, of which 800 are safe, is filled up to a share of these, and has half never used."""
+    state: Any = ArrayState(SimpleNamespace(slots=1000), size, tombstones, awaited=left)
+    slots: Any = SimpleNamespace(state=state, safe_load_factor=0.8, remedy=SimpleNamespace(leaves_up_to=share))
     assert ArraySlots.surely_fit(slots, keys) == fit
 
 

@@ -55,7 +55,7 @@ def in_one_launch(spare: int = 8) -> Iterator[None]:
     No update is one launch to its end. An array always has memory for ``spare`` elements. Tables have to be made
     inside.
     """
-    limits = {"FEW_FOR_A_BUCKET": 1000, "MOST_FOR_A_BUCKET": 0, "ERASES_FOR_A_RANGE": 1 << 20}
+    limits = {"FEW_FOR_A_BUCKET": 1000, "MOST_FOR_A_BUCKET": 0, "FEWEST_ALONE": 0}
     with (
         mock.patch.multiple(route, SPARE_ELEMENTS=spare, **limits),
         mock.patch.object(transaction, "LISTED_BYTES", 4 * spare),

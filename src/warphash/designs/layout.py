@@ -473,6 +473,9 @@ class Quotients:
             "count": ("reserve", "scatter", "build", "find"),
             "apply_in_place": ("apply",),
             "update_few": ("find",),
+            "put_alone": ("put_stuck", "update_few"),
+            "update_locked": ("update_few",),
+            "erase_alone": ("renew_filters",),
         }
     )
     own_widths, in_place, keys_apart, keeps_duplicates, composed = True, False, False, False, False
@@ -480,6 +483,10 @@ class Quotients:
     def forms(self, key_bytes: int, value_bytes: int) -> tuple[tuple[int, int], ...]:
         """Slots of a bucket, and the fewest buckets of a table that may have them; the most slots first."""
         return _QUOTIENT_FORMS[key_bytes, value_bytes]
+
+    def puts_alone(self, key_bytes: int, value_bytes: int, slots_per_bucket: int) -> bool:
+        """Whether one store fills a slot: it keeps 14 bits of a key (``kFieldIsOneStore``)."""
+        return key_bytes == 4 and slots_per_bucket == self.forms(key_bytes, value_bytes)[0][0]
 
     def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
         """Bytes of a pair on its way to its range. In the table it takes others, with its share of the filter."""

@@ -421,6 +421,7 @@ class ShardedTable(Generic[T]):
         values: Any,
         verb: Verb,
         *,
+        may_refuse: bool = False,
         repeats: bool = True,
         combine: Combine | None = None,
         may_repeat: bool = True,
@@ -429,6 +430,9 @@ class ShardedTable(Generic[T]):
 
         Parameters
         ----------
+        may_refuse
+            The verb has options that it may refuse. So it gets no rows first, and all ranks hear what it says of that
+            before any begins.
         repeats
             The same call may be made again after an error. If not, room is made on all ranks before any rank begins.
         combine, may_repeat
@@ -437,6 +441,8 @@ class ShardedTable(Generic[T]):
         with self._keeping(text) as call:
             pairs = self.local._parts.updates.view_pairs(keys, values)
             self._front.note_kind(pairs[0])
+            if may_refuse:
+                verb(*self._arrays([0, 0], 0))
             prepare = None if repeats else self._make_room
             work = self._by_verb(verb)
             (added,) = self._answered(
@@ -486,6 +492,10 @@ class ShardedTable(Generic[T]):
         front, seen = self._front, given[0]
         at_once = inserts and len(self.local) <= seen.rows // _LARGER
         made = [front.rows_for(seen, each.column) for each in wanted]
+        flags = [place for place, each in enumerate(wanted) if each.column is PRESENCE]
+        go: Callable[..., None] = partial(
+            self._route.go, call, local=local, prepare=prepare, flags=flags, at_once=at_once, launches=launches
+        )
 
         def body(n: int, at: list[int], to: list[int]) -> None:
             rows = [Rows(place, column.nbytes) for place, column in zip(at, front.stored, strict=False)]
@@ -493,7 +503,7 @@ class ShardedTable(Generic[T]):
             if not (repeats.often or (len(repeats.hot) and combine is not None)):
                 answers = [Rows(place, each.column.nbytes) for place, each in zip(to, wanted, strict=True)]
                 apart = Apart(repeats.hot, [not each.of_every_element for each in wanted])
-                self._route.go(call, n, rows, answers, local, prepare, at_once=at_once, apart=apart, launches=launches)
+                go(n=n, rows=rows, answers=answers, apart=apart)
                 return
             batch = Combined(self._channel, front.engine, self._exact(rows[0], n), n)
             firsts = [batch.first(column) for column in rows]
@@ -502,7 +512,7 @@ class ShardedTable(Generic[T]):
             room = [batch.answers(each.column.nbytes, of_every_element=each.of_every_element) for each in wanted]
             columns = firsts, [each.column for each in room]
             sent, answers = ([Rows(column.at, column.width) for column in some] for some in columns)
-            self._route.go(call, batch.n, sent, answers, local, prepare, at_once=at_once, launches=launches)
+            go(n=batch.n, rows=sent, answers=answers)
             for each, place in zip(room, to, strict=True):
                 each.write(place)
 
@@ -729,10 +739,10 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
             once._parts.lookups.find(self._array(keys.at, batch.n, front.key), *places, front.value.default(0))
             return made
 
-        verb, text = partial(local.upsert, op=op), f"upsert {op!r}"
+        updated = partial(self._updated, f"upsert {op!r}", keys, values, partial(local.upsert, op=op), may_refuse=True)
         if front.value.has_any_length:
-            return self._updated(text, keys, values, verb, may_repeat=op == "first")
-        return self._updated(text, keys, values, verb, repeats=op in _REPEATABLE, combine=combine)
+            return updated(may_repeat=op == "first")
+        return updated(repeats=op in _REPEATABLE, combine=combine)
 
     @overload
     def find(self, keys: Any, default: Any = 0, *, order: Literal["given"] = "given") -> tuple[Any, Any]: ...
@@ -866,7 +876,7 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
             )
             columns = asked.keys, asked.found, asked.numbers.column
             rows = [Rows(column.at, column.width) for column in columns]
-            self._route.go(call, batch.n, rows[:1], rows[1:], self._finding(value, bytes(value.nbytes)))
+            self._route.go(call, batch.n, rows[:1], rows[1:], self._finding(value, bytes(value.nbytes)), flags=[0])
             kept.append(asked)
 
         with self._keeping(f"number, first={first}") as call:

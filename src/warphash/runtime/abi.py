@@ -455,6 +455,10 @@ MOST_APART = 16
 """Keys that a batch has apart, at most: a lane of a warp has the place of each."""
 
 
+FLAG_RUN = 128
+"""Rows at whose multiples the bits of flags begin (owners/flag_bits.cuh): 16 bytes of bits."""
+
+
 class OwnerSegments(ctypes.Structure):
     """A batch in segments, and where the elements of each segment go."""
 
@@ -471,6 +475,12 @@ class OwnerMoveBatch(Launch):
     """A column of a batch, to be moved by the owners of the elements."""
 
     _fields_ = _words("owners source target row_bytes row_word once")
+
+
+class FlagBitsBatch(Launch):
+    """Flags, a byte for each row, and the same as bits."""
+
+    _fields_ = _words("flags bits whole tails", tails=MOST_OWNERS // 8)
 
 
 # ---- owners/gpu/abi.cuh
@@ -516,21 +526,21 @@ class PassBatch(Launch):
 
 
 # ---- quotient/gpu/abi.cuh
+ADOPTED_LISTS = 512
+"""Lists of adopted pairs (quotient/gpu/adopted.cuh)."""
+
+
 class OneLaunchBatch(QuotientBatch):
-    """A batch for a quotient table that is one launch, but for elements that it leaves (quotient/gpu/locked.cuh,
-    quotient/gpu/erase.cuh).
+    """A batch for a quotient table whose elements have a lane each (quotient/gpu/put.cuh, quotient/gpu/locked.cuh,
+    quotient/gpu/few.cuh, quotient/gpu/erase.cuh).
+
+    Its report is all 0 before, and is so again behind the last launch.
     """
 
-    _fields_ = _words("left_out")
-
-
-class FewBatch(OneLaunchBatch):
-    """An update of few elements of a quotient table, which leaves none.
-
-    ``report`` is a FewReport.
-    """
-
-    _fields_ = _words("adopted_keys adopted_values goes_on answer ticket")
+    _fields_ = _words(
+        "stuck left_out adopted adopted_keys adopted_values adopted_next finishes renewed renewals renewals_before "
+        "answer ticket"
+    )
 
 
 # ---- rows/abi.cuh
@@ -702,8 +712,8 @@ COUNT_WORDS = 8 + 8 * REPORT_LINES
 REPORT_WORDS = COUNT_WORDS + 8 * REPORT_LINES
 """Words of a report."""
 
-FEW_REPORT_WORDS = 2
-"""Words of a ``FewReport``: the numbers of added keys and of adopted pairs."""
+ADOPTED_WORDS = 1 + ADOPTED_LISTS
+"""Words of an ``AdoptedPairs``: the number of the pairs, and the heads of their lists."""
 
 LEFTOVER, WINNERS, LOSERS, UNPLACED_ELEMENTS, CROWDS = 0, 8, 16, 32, 40
 """Where the lengths of a report's lists, and the number of unplaced elements, are, in bytes."""

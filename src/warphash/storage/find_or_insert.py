@@ -83,7 +83,7 @@ def insert_missing(store: Slots, update: Update, batch: Batch) -> None:
         Of at least `FEWEST_SAMPLED` elements, in the memory of a CPU.
     """
     is_plain = batch.op == Op.KEEP and not batch.unique and not store.options.counts_probes
-    if not is_plain:
+    if not is_plain or not store.size:  # a build needs no cleared memory
         return update(batch)
     store.finish(batch.stream)
     if not store.size or not _seems_known(store, batch, _FEWEST_PARTED_INSERT):

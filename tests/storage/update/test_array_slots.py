@@ -54,6 +54,7 @@ class Remedy:
     """Moves keys that are only counted."""
 
     leaves_tombstones = True
+    leaves_up_to = 0.5
     goes_by_parts = False
 
     def __init__(self, keeps_constants: bool = False) -> None:

@@ -128,7 +128,7 @@ def do(
 def test_a_batch_that_fits_is_one_launch_and_a_commit() -> None:
     store, given = Store(10), Given([1, 2, 2], unique=True)
     do(store, given)
-    assert store.state == (store.state.array, 2, 0, True, 0, None) and store.recovery.step is None
+    assert store.state == (store.state.array, 2, 0, True, (), None, 0) and store.recovery.step is None
     assert given.flags == [Flag.CHANGED, Flag.CHANGED, Flag.PRESENT] and not store.rooms
     assert store.probes == store.inserted == 0
 

@@ -127,6 +127,9 @@ struct LineLayout {
   static constexpr u32 kWordBits = 8 * sizeof(Word);
   static constexpr u32 kAllSlots = (1u << kSlots) - 1;
   static constexpr u32 kValueWords = kValueBytes / 4;  // of a slot
+  // A slot is filled, and vacated, by one store to one word before the values. So a reader without a lock sees the key of
+  // a slot, or none, and never parts of two keys.
+  static constexpr bool kFieldIsOneStore = false;
   WARPHASH_FN static Value* value(u32* w, u32 slot) {
     return reinterpret_cast<Value*>(w + kLineWords - kSlots * kValueWords) + slot;
   }
@@ -155,6 +158,7 @@ struct MarkedSlots : LineLayout<Word_, kValueBytes, kSlots_> {
   static constexpr u32 kReadWords = (kFilterBits + kSlots_ * kFieldBits + 31) / 32;  // all but the values
   static constexpr u32 kLookWords = kReadWords;
   static constexpr u32 kFieldMask = (1u << kFieldBits) - 1;
+  static constexpr bool kFieldIsOneStore = kFieldBits == 16;
   static constexpr u32 kOccupied = 1, kGuest = 2;
 
   WARPHASH_FN static u32 field(const u32* w, u32 slot) {
@@ -189,7 +193,6 @@ struct MarkedSlots : LineLayout<Word_, kValueBytes, kSlots_> {
   }
   WARPHASH_FN static bool is_occupied(const u32* w, u32 slot) { return field(w, slot) & kOccupied; }
   WARPHASH_FN static bool is_guest(const u32* w, u32 slot) { return field(w, slot) & kGuest; }
-  WARPHASH_FN static u32 guest_bit(u32 slot) { return kFilterBits + slot * kFieldBits + 1; }  // of the line
   WARPHASH_FN static Word remainder(const u32* w, u32 slot) { return static_cast<Word>(field(w, slot) >> 2); }
   // For a vacant slot of a line that no other thread changes.
   WARPHASH_FN static void put(u32* w, u32 slot, Word remainder, bool guest) {
@@ -198,17 +201,34 @@ struct MarkedSlots : LineLayout<Word_, kValueBytes, kSlots_> {
     w[word] |= x << shift;
     if (shift + kFieldBits > 32) w[word + 1] |= x >> (32 - shift);
   }
-  // For a vacant slot of its home that no other thread has, while others put to other slots of the line. Nobody reads
-  // the line before a barrier.
-  WARPHASH_FN static void put_beside(u32* w, u32 slot, Word remainder) {
+  // For a vacant slot that no other thread has, while others put to other slots of the line. Only where a field is one
+  // store (kFieldIsOneStore) may others read the line before a barrier.
+  WARPHASH_FN static void put_beside(u32* w, u32 slot, Word remainder, bool guest = false) {
     const u32 bit = kFilterBits + slot * kFieldBits, word = bit / 32, shift = bit % 32;
-    const u32 x = field_of(remainder, false);
-    if constexpr (kFieldBits == 16) {
+    const u32 x = field_of(remainder, guest);
+    if constexpr (kFieldIsOneStore) {
       reinterpret_cast<u16*>(w)[bit / 16] = static_cast<u16>(x);
     } else {
       fetch_or(w + word, x << shift);
       if (shift + kFieldBits > 32) fetch_or(w + word + 1, x >> (32 - shift));
     }
+  }
+  // The field of a slot of a line that others change, and the remainder in it.
+  WARPHASH_FN static u32 field_now(const u32* w, u32 slot) {
+    const u32 bit = kFilterBits + slot * kFieldBits;
+    return load_relaxed(w + bit / 32) >> bit % 32 & kFieldMask;
+  }
+  WARPHASH_FN static Word remainder_in(u32 field) { return static_cast<Word>(field >> 2); }
+  // For a slot that was vacant in the line as it was `seen`, while other threads fill slots: false if one of them has
+  // changed the word of the slot.
+  WARPHASH_FN static bool try_put(u32* w, const u32 (&seen)[kLineWords], u32 slot, Word remainder, bool guest) {
+    static_assert(kFieldIsOneStore, "a swap fills no slot of two words");
+    const u32 bit = kFilterBits + slot * kFieldBits, word = bit / 32;
+    u32 old = 0;
+#pragma unroll
+    for (u32 k = 0; k < kReadWords; ++k)
+      if (k == word) old = seen[k];
+    return compare_exchange_word(w + word, old, old | field_of(remainder, guest) << bit % 32) == old;
   }
   // False if the slot is vacant already. Other threads may vacate slots of the line.
   WARPHASH_FN static bool vacate(u32* w, u32 slot) {
@@ -291,7 +311,6 @@ struct SplitSlots : LineLayout<Word_, kValueBytes, kSlots_> {
   }
   WARPHASH_FN static bool is_occupied(const u32* w, u32 slot) { return tag(w, slot) & kOccupied; }
   WARPHASH_FN static bool is_guest(const u32* w, u32 slot) { return tag(w, slot) & kGuest; }
-  WARPHASH_FN static u32 guest_bit(u32 slot) { return kFilterBits + slot * kTagBits + 1; }
   WARPHASH_FN static Word remainder(const u32* w, u32 slot) {
     return static_cast<Word>(w[rest_at(slot)]) << kTagRemainderBits | tag(w, slot) >> 2;
   }
@@ -299,9 +318,9 @@ struct SplitSlots : LineLayout<Word_, kValueBytes, kSlots_> {
     w[rest_at(slot)] = rest_of(remainder);
     w[1 + slot / 2] |= tag_of(remainder, guest) << kTagBits * (slot % 2);
   }
-  WARPHASH_FN static void put_beside(u32* w, u32 slot, Word remainder) {
+  WARPHASH_FN static void put_beside(u32* w, u32 slot, Word remainder, bool guest = false) {
     w[rest_at(slot)] = rest_of(remainder);
-    reinterpret_cast<u16*>(w + 1)[slot] = static_cast<u16>(tag_of(remainder, false));
+    reinterpret_cast<u16*>(w + 1)[slot] = static_cast<u16>(tag_of(remainder, guest));
   }
   WARPHASH_FN static bool vacate(u32* w, u32 slot) {
     const u32 shift = kTagBits * (slot % 2);
@@ -334,14 +353,13 @@ struct WholeSlots : LineLayout<Word_, kValueBytes, kSlots_> {
   WARPHASH_FN static bool is_right(const u32* line, u32 slot, Word, bool asked, typename Base::Value& value) {
     return Base::read_value(line, slot, asked, value);
   }
-  WARPHASH_FN static u32 guest_bit(u32 slot) { return 48 + slot; }
   WARPHASH_FN static void put(u32* w, u32 slot, Word remainder, bool guest) {
     *hash(w, slot) = remainder;
     w[1] |= (guest ? 0x10001u : 1u) << slot;
   }
-  WARPHASH_FN static void put_beside(u32* w, u32 slot, Word remainder) {
+  WARPHASH_FN static void put_beside(u32* w, u32 slot, Word remainder, bool guest = false) {
     *hash(w, slot) = remainder;
-    fetch_or(w + 1, 1u << slot);
+    fetch_or(w + 1, (guest ? 0x10001u : 1u) << slot);
   }
   WARPHASH_FN static bool vacate(u32* w, u32 slot) { return fetch_and(w + 1, ~(0x10001u << slot)) >> slot & 1; }
 };

@@ -74,7 +74,7 @@ class BucketArray:
         Those that keys are hashed to. The reserved bucket behind them has slots of its own.
     """
 
-    batch_type, find_fields = BucketBatch, NO_FIELDS
+    batch_type, find_fields, most_left = BucketBatch, NO_FIELDS, 1
 
     def __init__(self, kind: TableKind, slots: int, seed: int, family: str, stream: Any = None) -> None:
         self.engine, self.design, self.parameters, self.spec = self.kind = kind
@@ -299,12 +299,27 @@ class BucketArray:
         batch.random = self._random.getrandbits(32)
         self._launch_block("update_block", batch, stream)
 
-    def leave(self, given: Batch, awaited: int) -> bool:
-        """As `LeavingArray.leave`: one batch at a time. Only a design that moves keys keeps pairs without a slot."""
-        if awaited or not self.design.moves_keys:
-            return False
+    def may_leave_erase(self, n: int) -> bool:
+        """As `LeavingArray.may_leave_erase`: the host counts tombstones behind each erase."""
+        return False
+
+    def leave_erase(self, given: Batch) -> int:
+        raise NotImplementedError("no erase is left")
+
+    def leave(self, given: Batch, left: int, awaited: int, new_share: float) -> int:
+        """As `LeavingArray.leave`. Only a design that moves keys keeps pairs without a slot."""
+        if left or not (self.design.moves_keys and self.is_one_launch(given.n)):
+            return 0
+        if not self.cleared:
+            self.clear(given.stream)
         self.begin(given, adopts=True)
-        return True
+        return 1
+
+    def answer(self, ticket: int) -> None:
+        """As `LeavingArray.answer`: only `outcome` says what became of a batch."""
+
+    def forget_left(self) -> None:
+        """As `LeavingArray.forget_left`: no memory is held for a batch that is left."""
 
     def outcome(self, stream: Any = None) -> Outcome:
         """The outcome of the update that `begin` has launched. Waits."""

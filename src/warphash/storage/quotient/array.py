@@ -1,10 +1,11 @@
 """The lines of a quotient table in the memory of one engine, and the kernels that run over them.
 
-On a GPU, an update of few elements is one launch (`few`). A larger batch for a table with pairs begins with one launch,
-if it has too few elements for passes. Elements of an update take locks of their buckets there
-(``kernels/quotient/gpu/locked.cuh``), those of an erase, of which there must be fewer still, take none
-(``kernels/quotient/gpu/erase.cuh``). The elements that this launch leaves are brought to their ranges, and so are those
-of all other batches that change the table: a large batch in passes (`passes`), others element by element
+On a GPU, an update of few elements is one launch, of one block. In a larger update for a table with pairs, if it has
+too few elements for passes, each element has a lane and takes locks of its buckets
+(``kernels/quotient/gpu/locked.cuh``); the elements that are left go to that block, too. Nobody need wait for such
+updates (`one_launch`), nor for an erase of as many elements (``kernels/quotient/gpu/erase.cuh``). The elements of all
+other batches that change the table are brought to their ranges: a large batch in passes (`passes`), others element by
+element
 (``kernels/quotient/bring.cuh``). Then a kernel works on the elements, a block for each range: `build` if no
 line has been written yet, otherwise `apply`. On a GPU, a range with few elements has `apply_in_place` instead, and most
 elements of a crowded range have `apply_crowds` (``kernels/quotient/crowds.cuh``). The kernels leave every range whole,
@@ -13,7 +14,7 @@ counters after an interrupt.
 
 A new array is not `cleared`: its lines hold anything. `update` and `take_over` take it so; all else needs `clear`
 first. A build of elements that came in passes writes all lines, also those of ranges without elements. So does the
-kernel that takes over the lines of another array.
+kernel that takes over the lines of another array, and a build on a CPU if all ranges have elements.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import Any, NamedTuple, Self
 from ...designs.layout import LINE_BYTES, Quotients
 from ...runtime.abi import (
     CROWDS,
+    LEFTOVER,
     LISTS_BYTES,
     RANGE_LISTS_BYTES,
     REPORT_WORDS,
@@ -40,6 +42,7 @@ from ...runtime.abi import (
     TakeOverBatch,
 )
 from ...runtime.engine import Buffer, KernelSpec
+from ...runtime.host_memory import available_bytes
 from .. import snapshots
 from ..batch import Batch
 from ..elements import DeviceList, Elements, Piece, pieces
@@ -51,8 +54,8 @@ from ..slots import MemoryUse, TableKind
 from ..snapshots import Snapshot
 from ..uninterrupted import uninterrupted
 from ..update.pairs import Pairs
-from . import route
-from .few import FewUpdates
+from . import one_launch, route
+from .one_launch import MOST_LEFT, OneLaunchUpdates
 from .passes import Passes
 from .route import PassPlan, Way
 
@@ -64,14 +67,14 @@ MOST_RANGE_BUCKETS = 512
 _FEWEST_ALIKE = 1 << 22
 """Flags from which on the host asks whether all are alike: their way back takes longer than that."""
 
+_ZEROED_AT_ONCE = 1 << 18
+"""Bytes of the memory of a table up to which a GPU sets all of it to 0 by the fill that sets the counters to 0."""
+
 _CROWD_THREADS = 256
 """Of a block that works on the elements of crowded ranges."""
 
 _BUILDING, _CHANGING = ("build", "find"), ("apply", "apply_in_place")
 """Kernels that follow passes; and a lookup, which mostly follows a build."""
-
-MOST_AWAITED = 4 * route.SPARE_ELEMENTS
-"""Elements of updates that are under way, one behind another: the table has room to adopt so many pairs."""
 
 
 class _ElementBuffers(NamedTuple):
@@ -155,7 +158,7 @@ class QuotientArray:
         Lines; ranges of lines; slots of all lines.
     """
 
-    batch_type, find_fields = QuotientBatch, NO_FIELDS
+    batch_type, find_fields, most_left = QuotientBatch, NO_FIELDS, MOST_LEFT
 
     def __init__(self, kind: TableKind, slots: int, seed: int, family: str, stream: Any = None) -> None:
         self.engine, self.design, self.parameters, spec = self.kind = kind
@@ -170,13 +173,22 @@ class QuotientArray:
         lock_bytes = 4 * -(-self.buckets // 32) if engine.window_bytes else 0
         self._beside_bytes = 8 * self.ranges + lock_bytes
         self._spare_bytes = self._buffer_sizes(route.SPARE_ELEMENTS, True)
-        sizes = self._beside_bytes, 8 * REPORT_WORDS, *self._spare_bytes, LINE_BYTES * self.buckets
-        _, report, *self._spare_starts, lines, end = starts_of(sizes)
+        of_updates = one_launch.bytes_for(self.spec, self.ranges) if engine.window_bytes else 0
+        sizes = self._beside_bytes, 8 * REPORT_WORDS, of_updates, *self._spare_bytes, LINE_BYTES * self.buckets
+        _, report, updates, *self._spare_starts, lines, end = starts_of(sizes)
+        zeroed = updates + one_launch.zeroed_bytes_for(self.spec, self.ranges) if of_updates else updates
         self._memory = engine.allocate(end, stream)  # one call of the driver, which takes microseconds
         self._counters = counters = self._memory.ptr
         self._report, self._lines = counters + report, _Lines(counters + lines, LINE_BYTES * self.buckets)
+        self._at_updates = counters + updates
         self._facts = route.Facts(
-            bool(engine.window_bytes), self.buckets, self.ranges, self.spec.word_bytes, self.spec.slot_bytes
+            bool(engine.window_bytes),
+            self.buckets,
+            self.ranges,
+            self.spec.word_bytes,
+            self.spec.slot_bytes,
+            layout.puts_alone(self.spec.key_bytes, self.spec.value_bytes, each),
+            LINE_BYTES * self.buckets <= engine.reach_bytes,
         )
         constants = draw_constants(random.Random(seed), family, spec.word_bytes)
         self.table = QuotientTable(
@@ -190,9 +202,10 @@ class QuotientArray:
             **constants,
             **dict(spec.constants),
         )
-        self._few: FewUpdates | None = None  # once there was one
-        engine.fill(counters, 0, report + 8 * REPORT_WORDS, stream)
-        self._is_new = True  # counters and report are 0, as no update was launched
+        self._updates: OneLaunchUpdates | None = None  # once there was one
+        self._is_zero = engine.window_bytes > 0 and end <= _ZEROED_AT_ONCE  # nothing was written to the lines since
+        engine.fill(counters, 0, end if self._is_zero else zeroed, stream)
+        self._is_new = self._is_counted = True  # no update was launched; the report is 0
         self.cleared, self._is_blank = False, True
 
     @cached_property
@@ -219,14 +232,16 @@ class QuotientArray:
     def copy(self, stream: Any = None) -> Self:
         """An array with the same hash constants and pairs, in memory of its own."""
         twin = self.sibling(self.slots, self.seed, stream)
-        twin.cleared, twin._is_blank = self.cleared, False
+        twin.cleared, twin._is_blank, twin._is_zero = self.cleared, False, False
         self.engine.copy(twin._lines.ptr, self._lines.ptr, self._lines.nbytes, stream)
         return twin
 
     # ---- memory
     def clear(self, stream: Any = None) -> None:
         """Forget all pairs."""
-        self.engine.fill(self._lines.ptr, 0, self._lines.nbytes, stream)
+        if not self._is_zero:
+            self.engine.fill(self._lines.ptr, 0, self._lines.nbytes, stream)
+        self._is_zero = False
         if not self._is_new:
             self.forget_elements(stream)
         self.cleared = self._is_blank = True  # no pair has been written since
@@ -241,9 +256,10 @@ class QuotientArray:
 
         No bucket is locked.
         """
+        self._is_counted = False
         self.engine.fill(self._counters, 0, self._beside_bytes, stream)
-        if self._few is not None:
-            self._few.forget(stream)
+        if self._updates is not None:
+            self._updates.forget(stream)
 
     def snapshot(self, stream: Any = None) -> Snapshot:
         """A copy of the lines; on the host, where the device has no memory for one."""
@@ -251,7 +267,7 @@ class QuotientArray:
 
     def restore(self, saved: Snapshot, stream: Any = None) -> None:
         """Put back what `snapshot` gave. Allocates nothing on the device."""
-        self._is_blank = False
+        self._is_blank = self._is_zero = False
         snapshots.put_back(self.engine, self._lines, saved, stream)
         self.forget_elements(stream)
 
@@ -282,96 +298,118 @@ class QuotientArray:
     def update(self, given: Batch, *, count_probes: bool = False, listed: Listed | None = None) -> Outcome:
         """As `SlotArray.update`. An array without pairs is built; if the keys are unique, without comparing keys."""
         walked = listed.n if listed else given.n
-        way = route.way_of_update(self._facts, walked, is_blank=self._is_blank)
-        if way is Way.FEW:
-            self.begin(given, listed=listed, count_probes=count_probes)
+        way = self._way_of(given, walked)
+        if way is not Way.RANGES:
+            self.begin(given, way, listed=listed, count_probes=count_probes)
             return self.outcome(given.stream)
-        numbers = listed.numbers.ptr if listed else 0
         fields = {"count_probes": count_probes, "unique": given.unique, "erases": 0}
-        if way is Way.ONE_LAUNCH:
-            return self._launch_once("update_locked", given, walked, numbers, fields)
         buffers = self._element_buffers(walked, given.flags, listed is None, True, given.stream)
+        numbers = listed.numbers.ptr if listed else 0
         return self._run(buffers, given, _launches(walked, buffers.n, numbers), fields)
 
     def is_one_launch(self, n: int) -> bool:
         """Whether an update of ``n`` elements is one launch that leaves none: nothing can stop it half way."""
-        return self._facts.on_gpu and route.way_of_update(self._facts, n, is_blank=self._is_blank) is Way.FEW
+        return route.way_of_update(self._facts, n, Op.KEEP, is_blank=self._is_blank) is Way.FEW
 
-    def begin(
-        self,
-        given: Batch,
-        *,
-        listed: Listed | None = None,
-        count_probes: bool = False,
-        adopts: bool = False,
-        goes_on: bool = False,
-    ) -> None:
-        """Launch an update of few elements, as of `FewUpdates.batch_of`; `outcome` waits for it.
+    def _way_of(self, given: Batch, n: int) -> Way:
+        """The way of ``n`` elements of a batch."""
+        return route.way_of_update(self._facts, n, given.op, is_blank=self._is_blank)
 
-        With ``goes_on``, updates of up to `MOST_AWAITED` elements may be under way, this update among them.
+    def leave(self, given: Batch, left: int, awaited: int, new_share: float) -> int:
+        """As `LeavingArray.leave`, while there is room to adopt all elements that are left."""
+        way, stream = self._way_of(given, given.n), given.stream
+        if way is Way.RANGES:
+            return 0
+        batch = (self._updates or self._make_updates()).batch_to_leave(given, left, awaited)
+        return 0 if batch is None else self._launch(batch, way, new_share, stream)
 
-        Raises
-        ------
-        MemoryError
-            Before the kernel is launched.
-        """
-        few = self._few
-        if few is None:
-            few = FewUpdates(self.engine, self.spec, MOST_AWAITED, self._spare.left, given.stream)
-            self._few = few
-        if not self.cleared:
-            self.clear(given.stream)
-        batch = few.batch_of(given, listed, count_probes=count_probes, adopts=adopts, goes_on=goes_on)
-        self._is_blank = self._is_new = False
-        self.program.run_blocks("update_few", self.table, batch, 1, given.stream)
-
-    def leave(self, given: Batch, awaited: int) -> bool:
-        """As `LeavingArray.leave`, while there is room to adopt all elements under way."""
-        if awaited and awaited + given.n > MOST_AWAITED:
-            return False
-        self.begin(given, adopts=True, goes_on=awaited > 0)
-        return True
-
-    def outcome(self, stream: Any = None) -> Outcome:
-        """The outcome of the update that `begin` has launched, as of `FewUpdates.outcome`. Waits."""
-        assert self._few is not None
-        return self._few.outcome(stream)
-
-    def adopted(self, stream: Any = None) -> Pairs | None:
-        """Copies of the pairs that were adopted, and not forgotten since; None before the first `begin`. Waits."""
-        return None if self._few is None else self._few.adopted(stream)
-
-    def _launch_once(self, entry: str, given: Batch, n: int, numbers: int, fields: Mapping[str, int]) -> Outcome:
-        """Launch a kernel for all elements; those that it leaves, if any, go to their ranges. Waits.
-
-        Parameters
-        ----------
-        entry
-            ``"update_locked"`` or ``"erase_alone"``.
-        numbers
-            Address of the numbers (uint32) of the ``n`` elements; 0 for the first ``n``.
+    def begin(self, given: Batch, way: Way, *, listed: Listed | None = None, count_probes: bool = False) -> None:
+        """Launch an update that does not go to the ranges; `outcome` waits for it.
 
         Raises
         ------
         MemoryError
             Before a kernel is launched.
         """
-        engine, stream = self.engine, given.stream
-        memory = engine.allocate(4 * n, stream) if n > route.SPARE_ELEMENTS else None
-        left_out = memory.ptr if memory else self._spare.left  # which only a build needs
-        batch = OneLaunchBatch(n=n, indices=numbers, report=self._report, left_out=left_out)
-        batch.keys, batch.values, batch.out_flags = given.keys, given.values, given.flags
-        batch.op, batch.kind = given.op, given.kind
-        self._begin(batch, fields, stream)
-        self.program.run(entry, self.table, batch, n, stream)
-        report = read_report(engine, self._report, stream)
-        if not report.leftover:
-            return Outcome(report.changed, 0, 0, report.probes)
-        buffers = self._spare
-        with suppress(MemoryError):  # without memory, a few at a time
-            buffers = self._element_buffers(report.leftover, given.flags, False, True, stream)
-        rest = self._run(buffers, given, _launches(report.leftover, buffers.n, left_out), fields)
-        return Outcome(report.changed + rest.changed, 0, rest.unplaced, report.probes + rest.probes)
+        updates, stream, n = (
+            self._updates or self._make_updates(),
+            given.stream,
+            listed.n if listed else given.n,
+        )
+        lists = None if way is Way.FEW else self.engine.allocate(8 * n, stream)
+        self._launch(updates.batch_of(given, listed, count_probes, lists.ptr if lists else 0), way, 1.0, stream)
+
+    def _launch(self, batch: OneLaunchBatch, way: Way, new_share: float, stream: Any) -> int:
+        """Launch the kernels of an update: its ticket."""
+        if not self.cleared:
+            self.clear(stream)
+        self._is_blank = self._is_new = False
+        if way is Way.FEW:
+            self.program.run_blocks("update_few", self.table, batch, 1, stream)
+        else:
+            self._reset_report(stream)
+            self._launch_lanes(batch, new_share, stream)
+            batch.finishes = 1
+            self.program.run_blocks("update_few", self.table, batch, 1, stream)
+            self._is_counted = True  # the last kernel sets the report to 0
+        ticket: int = batch.ticket
+        return ticket
+
+    def _launch_lanes(self, batch: OneLaunchBatch, new_share: float, stream: Any) -> None:
+        """Launch a lane for each element. The batch then has the list of those that are left."""
+        n: int = batch.n
+        report, run = batch.report, self.program.run
+        alone, stuck = route.lanes_for(self._facts, n, batch.op, new_share)
+        if not alone:
+            run("update_locked", self.table, batch, n, stream)
+        else:
+            run("put_alone", self.table, batch, alone, stream)
+            batch.indices, batch.count = batch.stuck, report + WINNERS
+            if not stuck:
+                return
+            run("put_stuck", self.table, batch, stuck, stream)
+        batch.indices, batch.count = batch.left_out, report + LEFTOVER
+
+    def _make_updates(self) -> OneLaunchUpdates:
+        self._updates = updates = OneLaunchUpdates(self.engine, self.spec, self._report, self._at_updates, self.ranges)
+        return updates
+
+    def answer(self, ticket: int) -> Outcome | None:
+        """As `LeavingArray.answer`."""
+        assert self._updates is not None
+        return self._updates.answer(ticket)
+
+    def outcome(self, stream: Any = None) -> Outcome:
+        """The outcome of the update that `begin` has launched. Waits."""
+        assert self._updates is not None
+        return self._updates.outcome(stream)
+
+    def forget_left(self) -> None:
+        """As `LeavingArray.forget_left`."""
+        if self._updates is not None:
+            self._updates.give_back()
+
+    def adopted(self, stream: Any = None) -> Pairs | None:
+        """Copies of the pairs that were adopted, and not forgotten since; None before the first `begin`. Waits."""
+        return None if self._updates is None else self._updates.adopted(stream)
+
+    def may_leave_erase(self, n: int) -> bool:
+        """As `LeavingArray.may_leave_erase`."""
+        way = route.way_of_erase(self._facts, n, is_blank=self._is_blank, in_order=True)
+        return way is Way.ONE_LAUNCH
+
+    def leave_erase(self, given: Batch) -> int:
+        """As `LeavingArray.leave_erase`."""
+        stream = given.stream
+        batch = (self._updates or self._make_updates()).batch_to_erase(given)
+        self._is_new = False
+        self._reset_report(stream)
+        n: int = batch.n
+        self.program.run("erase_alone", self.table, batch, n, stream)
+        self.program.run_blocks("renew_filters", self.table, batch, route.renewing_blocks(self._facts, n), stream)
+        self._is_counted = True  # the last kernel sets the report to 0
+        ticket: int = batch.ticket
+        return ticket
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
         """Erase keys; how many were there. Waits.
@@ -384,8 +422,8 @@ class QuotientArray:
         given = Batch(keys, 0, n, flags=flags, stream=stream)
         way = route.way_of_erase(self._facts, n, is_blank=self._is_blank, in_order=only is None)
         if way is Way.ONE_LAUNCH:
-            # Elements that are left are as wide as those of any batch that is not in passes.
-            return self._launch_once("erase_alone", given, n, 0, self._erasing(self._spare)).changed
+            self.leave_erase(given)
+            return self.outcome(stream).changed
         # The length of a list on the device is not known here, so one launch has all of it.
         whole = isinstance(only, DeviceList)
         buffers = self._element_buffers(n, flags, only is None, False, stream, whole=whole)
@@ -467,7 +505,7 @@ class QuotientArray:
         """
         engine, spec, batch, stream = self.engine, self.spec, buffers.batch, given.stream
         builds = self._is_blank and route.may_build(fields["erases"], fields["count_probes"])
-        if not self.cleared and not (builds and isinstance(buffers.memory, Passes)):
+        if not self.cleared and not (builds and (isinstance(buffers.memory, Passes) or not self._facts.on_gpu)):
             self.clear(stream)
         batch.op, batch.kind = given.op, given.kind
         self._begin(batch, fields, stream)
@@ -488,24 +526,36 @@ class QuotientArray:
 
     def _begin(self, batch: QuotientBatch, fields: Mapping[str, int], stream: Any) -> None:
         """Give a batch its fields, and let the report of the array count from 0."""
-        if self._is_new:
-            self._is_new = False
-        else:
-            self.engine.fill(self._report, 0, 8 * REPORT_WORDS, stream)
+        self._is_new = self._is_zero = False
+        self._reset_report(stream)
         for name, value in fields.items():
             setattr(batch, name, value)
+
+    def _reset_report(self, stream: Any) -> None:
+        """Let the report of the array count from 0, for a launch that follows."""
+        if not self._is_counted:
+            self.engine.fill(self._report, 0, 8 * REPORT_WORDS, stream)
+        self._is_counted = False
 
     def _go_directly(self, batch: QuotientBatch, left: int, stream: Any) -> Report:
         """Bring each element of a launch by itself, and apply them. The report of all launches so far."""
         run, n, indices, length = self.program.run, batch.n, batch.indices, batch.count
-        batch.left = left if self._builds(batch) else 0
+        batch.left = 0 if batch.erases or (self._facts.on_gpu and not self._builds(batch)) else left
         run("count", self.table, batch, n, stream)
+        if not self.cleared:  # on a CPU, whose kernels are done when they return
+            self._clear_unbuilt_lines(n, read_report(self.engine, batch.report, stream).winners, stream)
         batch.indices, batch.count = 0, batch.report + WINNERS
         run("reserve", self.table, batch, min(n, self.ranges), stream)
         batch.indices, batch.count = indices, length
         run("scatter", self.table, batch, n, stream)
         batch.indices, batch.count = 0, 0
         return self._settled(batch, left, self._apply(batch, stream), stream)
+
+    def _clear_unbuilt_lines(self, n: int, ranges: int, stream: Any) -> None:
+        """Clear all lines ahead of a build of ``n`` elements of so many ranges, unless it writes all of them."""
+        if ranges < self.ranges or not route.builds_on_stage(self._facts, n):
+            self.engine.fill(self._lines.ptr, 0, self._lines.nbytes, stream)
+            self.cleared = True
 
     def _go_in_passes(self, passes: Passes, batch: QuotientBatch, is_first: bool, stream: Any) -> Report:
         """Bring the elements of a launch in passes, and apply them. The report of all launches so far.
@@ -581,7 +631,7 @@ class QuotientArray:
         blocks = min(batch.n, self.ranges)
         run = self.program.run_blocks
         if builds:
-            if not self.cleared:
+            if not self.cleared and self._facts.on_gpu:
                 blocks, batch.touched = self.ranges, 0
             run("build", self.table, batch, blocks, stream)
         else:
@@ -610,6 +660,9 @@ class QuotientArray:
         """
         if n <= route.SPARE_ELEMENTS:
             return self._spare
+        if self._is_blank and self._has_memory_for(n, flags != 0):
+            with suppress(MemoryError):
+                return self._buffers_for(n, flags != 0, stream)
         numbered, ways = flags != 0, route.ways_to_ranges(self._facts, n, in_order=in_order, valued=valued, whole=whole)
         *many, (fewest, _) = ways
         for size, plan in many:
@@ -618,6 +671,16 @@ class QuotientArray:
                     return self._buffers_in_passes(plan, numbered, stream)
                 return self._buffers_for(size, numbered, stream)
         return self._buffers_for(fewest, numbered, stream)
+
+    def _has_memory_for(self, n: int, numbered: bool) -> bool:
+        """Whether a CPU builds a large batch in one launch: what it takes is at most half of the memory that is free.
+
+        Otherwise the first launch alone is a build, and the others fetch and write back lines that they fill in part.
+        """
+        if self._facts.on_gpu or not route.LAUNCH_ELEMENTS < n <= route.MOST_ELEMENTS:
+            return False
+        free = available_bytes()
+        return free is None or 2 * sum(self._buffer_sizes(n, numbered)) <= free
 
     def _buffers_in_passes(self, plan: PassPlan, numbered: bool, stream: Any) -> _ElementBuffers:
         """Memory for launches whose elements are brought in passes; ``numbered`` as of `_buffers_for`."""

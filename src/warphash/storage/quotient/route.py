@@ -1,8 +1,9 @@
 """Which kernels a batch of a quotient table takes: decided from numbers alone.
 
 1. An update of few elements is one launch of one block, under locks of buckets (``kernels/quotient/gpu/few.cuh``).
-2. A batch of few elements for a table with pairs begins with one launch, of a lane for each element
-   (``kernels/quotient/gpu/locked.cuh``, ``erase.cuh``). The elements that it leaves take the third way.
+2. A batch of few elements for a table with pairs has a lane for each element (``kernels/quotient/gpu/put.cuh``,
+   ``stuck.cuh``, ``locked.cuh``, ``erase.cuh``). The elements that an update leaves take the first way. An erase leaves
+   none.
 3. All other elements are brought to the ranges of their keys, a launch of many of them at a time: in passes
    (``kernels/quotient/gpu/partition.cuh``), or one by one. Then the elements of each range are applied.
 
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
+from ...runtime.abi import Op
 from ..update.transaction import LISTED_BYTES
 
 __all__ = [
@@ -30,8 +32,12 @@ __all__ = [
     "PassPlan",
     "Way",
     "applies",
+    "builds_on_stage",
+    "lanes_for",
     "may_build",
     "pass_plan_for",
+    "puts_alone",
+    "renewing_blocks",
     "shares_to_take_over",
     "way_of_erase",
     "way_of_update",
@@ -44,19 +50,28 @@ SPARE_ELEMENTS = LISTED_BYTES // 4
 FEW_FOR_A_BUCKET = 1
 """Elements for each bucket of a table up to which a batch may begin with one launch under locks, on a GPU."""
 
-MOST_FOR_A_BUCKET = 5
+MOST_FOR_A_BUCKET = 6
 """Elements for each bucket of a table up to which an update of up to `SPARE_ELEMENTS` is one launch, on a GPU. With
 more of them, most are not done under locks."""
 
-ERASES_FOR_A_RANGE = 1
-"""Elements for each range of a table up to which an erase may be one launch. With more of them, the ranges make their
-filters anew more often than that launch has them do it, so absent keys read fewer lines."""
+FEWEST_ALONE = 50_000
+"""Elements of an update from which on it begins without locks, and the keys whose two buckets are full have a launch of
+their own."""
+
+KNOWN_SHARE = 0.25
+"""Of the elements of the last batch, the share that brought new keys up to which a smaller update begins without locks,
+too. What that leaves goes to one block at once."""
+
+LANES_STUCK = 2
+"""Elements of an update without locks for each lane of the launch for those that are left. Eight lanes take up an
+element together (``kernels/quotient/gpu/stuck.cuh``), and then another one."""
 
 IN_PLACE_SHARE = 128
 """Elements for each range of a batch up to which ranges may be left in place."""
 
 LAUNCH_ELEMENTS = 1 << 26
-"""Most elements of a launch on a CPU: it has memory for a copy of each."""
+"""Most elements of a launch on a CPU, which has memory for a copy of each. A build takes more of them at once, if much
+memory is free (`QuotientArray`)."""
 
 MOST_ELEMENTS = 1 << 30
 """Most elements of a launch on a GPU, where each launch goes over all ranges of the table that the elements go to. If
@@ -100,6 +115,10 @@ class Facts(NamedTuple):
         Of the table.
     key_bytes, pair_bytes
         Words of a key, and of a slot.
+    puts_alone
+        Whether a swap of one word fills a slot (``kernels/quotient/gpu/put.cuh``).
+    in_reach
+        Whether the addresses of the lines stay known while lanes go anywhere in them (`Engine.reach_bytes`).
     """
 
     on_gpu: bool
@@ -107,6 +126,8 @@ class Facts(NamedTuple):
     ranges: int
     key_bytes: int
     pair_bytes: int
+    puts_alone: bool = False
+    in_reach: bool = True
 
 
 class Way(Enum):
@@ -156,22 +177,51 @@ class PassPlan(NamedTuple):
         return self.n // self.tile + self.parts if self.shift else 0
 
 
-def way_of_update(facts: Facts, n: int, *, is_blank: bool) -> Way:
+def way_of_update(facts: Facts, n: int, op: int, *, is_blank: bool) -> Way:
     """The way of an update of ``n`` elements of a batch. A blank table has no trace of a key."""
-    if facts.on_gpu and 0 < n <= min(SPARE_ELEMENTS, MOST_FOR_A_BUCKET * facts.buckets):
+    if facts.on_gpu and 0 < n <= _most_few(facts):
         return Way.FEW
-    return Way.ONE_LAUNCH if _begins_with_one_launch(facts, n, is_blank=is_blank) else Way.RANGES
+    goes_alone = puts_alone(facts, op) and facts.in_reach
+    one = _begins_with_one_launch(facts, n, is_blank=is_blank, goes_alone=goes_alone)
+    return Way.ONE_LAUNCH if one else Way.RANGES
 
 
 def way_of_erase(facts: Facts, n: int, *, is_blank: bool, in_order: bool) -> Way:
     """The way of an erase of ``n`` elements: of all elements of a batch ``in_order``, or of listed ones."""
-    alone = in_order and n <= ERASES_FOR_A_RANGE * facts.ranges
-    return Way.ONE_LAUNCH if alone and _begins_with_one_launch(facts, n, is_blank=is_blank) else Way.RANGES
+    is_few = facts.on_gpu and not is_blank and n <= _most_few(facts)
+    one = is_few or _begins_with_one_launch(facts, n, is_blank=is_blank, goes_alone=facts.in_reach)
+    return Way.ONE_LAUNCH if in_order and one else Way.RANGES
 
 
-def _begins_with_one_launch(facts: Facts, n: int, *, is_blank: bool) -> bool:
+def _most_few(facts: Facts) -> int:
+    """Most elements of a batch of few."""
+    return min(SPARE_ELEMENTS, MOST_FOR_A_BUCKET * facts.buckets)
+
+
+def renewing_blocks(facts: Facts, n: int) -> int:
+    """Blocks that make filters anew behind an erase of ``n`` elements: one of 1,024 keys asks for it, or none does."""
+    return max(1, min(facts.ranges, n // 512))
+
+
+def lanes_for(facts: Facts, n: int, op: int, new_share: float) -> tuple[int, int]:
+    """Lanes without locks for an update of ``n`` elements, and lanes for those that are left. 0 and 0: all take locks.
+
+    The host does not know how many are left. Of a table that is as full as one is that leaves batches, a sixteenth is
+    left at most, if keys are spread evenly.
+    """
+    if not puts_alone(facts, op) or (n < FEWEST_ALONE and new_share > KNOWN_SHARE):
+        return 0, 0
+    return n, -(-n // LANES_STUCK) if n >= FEWEST_ALONE else 0
+
+
+def puts_alone(facts: Facts, op: int) -> bool:
+    """Whether an update that has a lane for each element begins without locks."""
+    return facts.puts_alone and op in (Op.KEEP, Op.REPLACE)
+
+
+def _begins_with_one_launch(facts: Facts, n: int, *, is_blank: bool, goes_alone: bool = False) -> bool:
     few = facts.on_gpu and not is_blank and n <= FEW_FOR_A_BUCKET * facts.buckets
-    return few and pass_plan_for(facts, n) is None
+    return few and (goes_alone or pass_plan_for(facts, n) is None)
 
 
 def pass_plan_for(facts: Facts, n: int, *, valued: bool = True) -> PassPlan | None:
@@ -219,6 +269,11 @@ def ways_to_ranges(
 def _most_elements(facts: Facts) -> int:
     """Most elements of a launch."""
     return MOST_ELEMENTS if facts.on_gpu else LAUNCH_ELEMENTS
+
+
+def builds_on_stage(facts: Facts, n: int) -> bool:
+    """Whether a CPU's build of ``n`` elements writes whole ranges: ``BuildOrApply`` of the kernels."""
+    return 2 * n >= facts.buckets
 
 
 def may_build(erases: int, counts_probes: int) -> bool:

@@ -3,16 +3,18 @@
 A family supplies the array (memory and launches) and a `Remedy`: what helps when a key finds no slot, how a first batch
 is built, and what a recovery does. The order of an update is the same for all families:
 
-1. A batch that is one launch is left behind others that are under way, if the table would be half full with all of
-   them at most. Otherwise what is under way, or was interrupted, is finished first.
+1. A batch is left behind others that are under way, if it surely fits behind all of them. Otherwise what is under way,
+   or was interrupted, is finished first.
 2. A table that the batch could fill grows ahead of it (`sizes.Growth`).
 3. The first batch of a table without keys is a build, if the family has one. A build writes all slots. So the memory of
    a new or forgotten array is cleared by the first call that is no build: until then, to clear the memory is the step
    of the recovery.
-4. A batch that is one launch is left: `ArraySlots.update` returns when it is launched. Its pairs that find no slot
-   become displaced pairs. The next call that needs the end of the batch (`ArraySlots.finish`) reads the outcome, and
-   gives displaced pairs slots as after an interrupt. In a fuller table, this could take more memory than there is, and
-   a later call would fail for it. Only tables that may grow leave batches.
+4. A batch that surely fits is left, if the array has kernels for that: `ArraySlots.update` returns when it is launched
+   (`left`). The array clears its memory before, if that was put off. Pairs that find no slot become displaced pairs.
+   The next call that needs the end of the batch (`ArraySlots.finish`) reads the outcome, and gives displaced pairs
+   slots as after an interrupt. In a fuller table, this could take more memory than there is, and a later call would
+   fail for it. Each family says how full is too full (`Remedy.leaves_up_to`). Only tables that may grow leave batches.
+   An erase is left in the same way.
 5. Any other batch is a `Transaction`. A large batch goes in the order of the parts of the table (`ordering`). If the
    design compares the loads of buckets, the batch goes in two rounds: first all keys that have room in their first
    buckets, then the others (``buckets/insert.cuh``). A table that counts probes takes each batch as it comes, in one
@@ -45,6 +47,7 @@ from ..lookup import Searchable
 from ..resize_log import Cause, Resize
 from ..scratch import Outcome
 from ..slots import MemoryUse, Recovery, StoreOptions, resting
+from .left import LeavingArray, Left
 from .pairs import Pairs
 from .sizes import Growth
 from .transaction import LISTED_BYTES, Array, ArrayState, Transaction, Undo, may_fail
@@ -103,29 +106,6 @@ class SlotArray(Array, Searchable, Protocol):
     def broken_buckets(self, stream: Any = None) -> int: ...
 
 
-class LeavingArray(Protocol):
-    """An array that has updates of one launch."""
-
-    def leave(self, given: Batch, awaited: int) -> bool:
-        """Launch a batch that is one launch, and do not wait: whether that is done.
-
-        Parameters
-        ----------
-        given
-            With room for its flags. It combines no values.
-        awaited
-            Elements of the batches that are under way.
-
-        Raises
-        ------
-        MemoryError
-            Before the kernel is launched.
-        """
-
-    def outcome(self, stream: Any = None) -> Outcome:
-        """What became of the batches that were left. Waits."""
-
-
 class DisplacingArray(Protocol):
     """An array that has updates which displace pairs."""
 
@@ -152,11 +132,14 @@ class Remedy(Protocol[A]):
         Erased slots are not as good as unused ones.
     goes_by_parts
         The kernels of `ordering` know the layout of the array: a large batch goes in the order of its parts.
+    leaves_up_to
+        Of the keys that the design surely places, the share up to which a batch surely fits, so that it may be left.
     """
 
     keeps_constants: bool = False
     leaves_tombstones: bool = True
     goes_by_parts: bool = False
+    leaves_up_to: float = 0.5
 
     def build(self, store: ArraySlots[A], batch: Batch, more_slots: int | None) -> tuple[A, int] | None:
         """Do a batch that combines no values in one build: the array, and the keys in it. None if it is not done.
@@ -227,7 +210,8 @@ class ArraySlots(Generic[A]):
         self._growth = Growth(options.load_factor, self.safe_load_factor, options.bounds)
         # With bounds or counts, the end of a batch is part of the call.
         at_once = options.counts_probes or options.bounds is not None
-        self._leaves = options.leaves and options.grows and not at_once and array.engine.lanes > 1
+        may_leave = options.leaves and options.grows and not at_once and array.engine.lanes > 1
+        self._leaves = may_leave and hasattr(array, "leave")
         self._reorders = remedy.goes_by_parts and not options.counts_probes
         self.rebuilds = self.probes = self.inserted = 0
         self.new_share = 1.0
@@ -304,19 +288,26 @@ class ArraySlots(Generic[A]):
     # ---- updates
     def update(self, batch: Batch) -> None:
         """As `Slots.update`; returns when the batch is done, or left."""
-        n, awaited = batch.n, self.state.awaited
-        if n == 0:
-            return
-        if awaited and self.surely_fit(awaited + n) and self._leave(batch):
+        if batch.n == 0 or (self.state.left and self._leave_behind(batch)):
             return
         fits = self.prepare(batch)
         if fits is None:
             return
+        if self.may_leave(batch, fits=fits) and self._leave(batch):
+            return
         if self.recovery.step is not None:
             self.finish(batch.stream)
-        if self._leaves and (fits or not (self.state.size or may_fail(self, batch))) and self._leave(batch):
-            return
         self._do(batch)
+
+    def may_leave(self, batch: Batch, *, fits: bool = False) -> bool:
+        """Whether a batch may be left while no other one is under way, if the array can: it surely fits.
+
+        Parameters
+        ----------
+        fits
+            As of `surely_fit`.
+        """
+        return self._leaves and (fits or not (self.state.size or may_fail(self, batch)))
 
     def prepare(self, batch: Batch) -> bool | None:
         """Make the table as large as a batch needs, and do the batch if a build can: None if it is done.
@@ -337,9 +328,10 @@ class ArraySlots(Generic[A]):
         return fits
 
     def surely_fit(self, keys: int) -> bool:
-        """Whether the table is half full at most with so many new keys, and needs no rebuild before."""
-        array, size, tombstones, *_ = self.state
-        return 2 * (size + keys) <= self.safe_load_factor * array.slots and 2 * tombstones <= array.slots
+        """Whether the table has slots for so many new keys behind those that were left, and needs no rebuild before."""
+        state = self.state
+        slots, most = state.array.slots, self.remedy.leaves_up_to * self.safe_load_factor
+        return state.size + state.awaited + keys <= most * slots and 2 * state.tombstones <= slots
 
     def _is_built(self, batch: Batch) -> bool:
         """Do a batch for a table without keys in one build, if the family can: whether it is done."""
@@ -375,25 +367,65 @@ class ArraySlots(Generic[A]):
         resize.done(built[1], built[0].slots)
         return True
 
+    def _leave_behind(self, batch: Batch) -> bool:
+        """Leave a batch behind others, if it surely fits: whether that is done. Waits for nothing."""
+        if self.surely_fit(batch.n) and self._leave(batch):
+            return True
+        return self._count_ended() and self.surely_fit(batch.n) and self._leave(batch)
+
+    def _count_ended(self) -> bool:
+        """Count the keys of the batches that were left and have ended: whether there are some."""
+        state, ended = self.state, 0
+        array, size, awaited = cast(LeavingArray, state.array), state.size, state.awaited
+        for ticket, n in state.left:
+            outcome = array.answer(ticket)
+            if outcome is None or not outcome.complete:  # `finish` gives displaced pairs slots
+                break
+            ended, size, awaited = ended + 1, size + (outcome.changed if n else -outcome.changed), awaited - n
+            self._note_share(n, outcome)
+        self.state = state._replace(size=size, left=state.left[ended:], awaited=awaited)
+        if ended == len(state.left):
+            self.recovery.step = None
+        return ended > 0
+
     def _leave(self, batch: Batch) -> bool:
-        """Launch a batch, behind those that are awaited, and do not wait for it: whether that is done."""
-        if batch.op in COMBINING or not self.state.array.is_one_launch(batch.n):
-            return False
+        """Launch a batch, behind those that were left, and do not wait for it: whether that is done."""
         state, step = self.state, self.recovery.step
+        array = cast(LeavingArray, state.array)
+        if batch.op in COMBINING:
+            return False
         if not batch.flags:
             batch, _own_flags = with_flags(self.engine, batch)
+        self._note_launches()
+        ticket = array.leave(batch, len(state.left), state.awaited, self.new_share)
+        if not ticket:
+            self.state, self.recovery.step = state, step
+            return False
+        vouched, left = state.vouched or batch.unique, (*state.left, Left(ticket, batch.n))
+        self.state = state._replace(vouched=vouched, left=left, awaited=state.awaited + batch.n)
+        return True
+
+    def _leave_erase(self, given: Batch) -> bool:
+        """Launch an erase, behind the batches that were left, and do not wait for it: whether that is done."""
+        state = self.state
+        if self.recovery.step is not None and not state.left:
+            return False
+        array = cast(LeavingArray, state.array)
+        if not array.may_leave_erase(given.n):
+            return False
+        if len(state.left) >= array.most_left and not self._count_ended():
+            return False
+        state = self.state
+        self._note_launches()
+        ticket = array.leave_erase(given)
+        self.state = state._replace(left=(*state.left, Left(ticket, 0)))
+        return True
+
+    def _note_launches(self) -> None:
+        """Note that the kernels of a batch are launched now, until the batch is among those that were left (`left`)."""
         self.recovery.step = self._recover_later
-        left = False
-        try:
-            left = cast(LeavingArray, state.array).leave(batch, state.awaited)
-        except MemoryError:  # before the kernel was launched
-            self.recovery.step = step
-            raise
-        if left:
-            self.state = state._replace(vouched=state.vouched or batch.unique, awaited=state.awaited + batch.n)
-        else:
-            self.recovery.step = step
-        return left
+        if self.state.left:
+            self.state = self.state._replace(left=())
 
     def _do(self, batch: Batch) -> None:
         """Do a batch, or take it back.
@@ -451,6 +483,9 @@ class ArraySlots(Generic[A]):
         return cast(Listed, left)
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
+        """As `Slots.erase`; returns when the erase is done, or left."""
+        if self._leaves and only is None and n and self._leave_erase(Batch(keys, 0, n, flags=flags, stream=stream)):
+            return
         self.finish(stream)
         if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
             return
@@ -466,7 +501,7 @@ class ArraySlots(Generic[A]):
         self._keep_in_bounds(stream, erased=True)
 
     def clear(self, stream: Any = None) -> None:
-        if self.state.awaited:
+        if self.recovery.step not in (None, self._clear_later):  # kernels may be under way, on any stream
             self.engine.synchronize(None)
         array = self.state.array
         self.recovery.step = self._clear_later
@@ -582,19 +617,29 @@ class ArraySlots(Generic[A]):
 
     # ---- recovery
     def finish(self, stream: Any = None) -> None:
-        if self.state.awaited:
+        if self.state.left:
             self._end(stream)
         if self.recovery.step is not None:
             self.recovery.run(self.engine, stream)
 
     def _end(self, stream: Any) -> None:
         """Count the keys of the batches that were left. With displaced pairs, the recovery stays noted. Waits."""
-        state = self.state
-        outcome = cast(LeavingArray, state.array).outcome(stream)
-        self.state = state._replace(size=state.size + outcome.changed, awaited=0)
-        self.new_share = outcome.changed / state.awaited
-        if outcome.complete:
+        state, array = self.state, cast(LeavingArray, self.state.array)
+        last = array.outcome(stream)
+        outcomes = [cast(Outcome, array.answer(ticket)) for ticket, _ in state.left[:-1]]
+        outcomes.append(last)
+        signs = [1 if n else -1 for _, n in state.left]
+        size = state.size + sum(outcome.changed * sign for outcome, sign in zip(outcomes, signs, strict=True))
+        self.state = state._replace(size=size, left=(), awaited=0)
+        self._note_share(state.left[-1].n, last)
+        if all(outcome.complete for outcome in outcomes):
             self.recovery.step = None
+            array.forget_left()
+
+    def _note_share(self, n: int, outcome: Outcome) -> None:
+        """Note how many of ``n`` elements brought new keys, unless they were erased."""
+        if n:
+            self.new_share = outcome.changed / n
 
     def end_updates(self, stream: Any) -> None:
         """As `finish`, but for memory that is still to be cleared."""
@@ -612,4 +657,4 @@ class ArraySlots(Generic[A]):
         """Take the number of keys from the slots. Allocates a report alone, as a scan does."""
         state, size = self.state, self.state.array.scan(0, 0, 0, stream)
         gone = max(0, state.size - size) if self.remedy.leaves_tombstones else 0
-        self.state = state._replace(size=size, tombstones=state.tombstones + gone, awaited=0)
+        self.state = state._replace(size=size, tombstones=state.tombstones + gone, left=(), awaited=0)

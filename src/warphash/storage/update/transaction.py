@@ -39,6 +39,7 @@ from ..listed import Listed, list_unplaced
 from ..scratch import Outcome
 from ..shielded import shielded
 from ..slots import Recovery
+from .left import Left
 from .pairs import Pairs
 
 __all__ = [
@@ -93,18 +94,21 @@ class ArrayState(NamedTuple, Generic[A]):
         Erased slots since the array was made (an upper bound: an insert may have taken some again).
     vouched
         Whether the table holds keys of a batch with unique keys, which nobody has compared.
-    awaited
-        Elements of the batches that were left; 0 if there are none. The keys that they added are not counted yet.
+    left
+        The batches that were left, the first one first. The keys that they added or erased are not counted yet.
     displaced
         Pairs of the table that have no slot, until the update or its recovery has placed them; None for none.
+    awaited
+        The most keys that the batches which were left can add: the sum of `Left.n`.
     """
 
     array: A
     size: int
     tombstones: int = 0
     vouched: bool = False
-    awaited: int = 0
+    left: tuple[Left, ...] = ()
     displaced: Pairs | None = None
+    awaited: int = 0
 
 
 class Undo(NamedTuple, Generic[A]):
@@ -255,8 +259,8 @@ class Transaction(Generic[A]):
         while True:
             changed, self.n_displaced, unplaced, probes = store.launch(batch, listed)
             self.launched, self.attempts = True, self.attempts + 1
-            array, size, tombstones, vouched, _, displaced = store.state
-            store.state = ArrayState(array, size + changed, tombstones, vouched or batch.unique, 0, displaced)
+            array, size, tombstones, vouched, _, displaced, _ = store.state
+            store.state = ArrayState(array, size + changed, tombstones, vouched or batch.unique, (), displaced)
             if self._counts_probes:
                 store.probes, store.inserted = store.probes + probes, store.inserted + changed
             if not (unplaced or self.n_displaced):

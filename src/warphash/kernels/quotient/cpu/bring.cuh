@@ -7,13 +7,15 @@
 //             range until they fill a line of memory, and writes the line past the caches. Elements that are written one
 //             by one fetch the line that they overwrite. If a build follows, it flags the elements as well.
 #pragma once
+#include <cstring>
+
 #include "core/cpu/line_writer.cuh"
 #include "core/cpu/schedule.cuh"
 #include "quotient/bring.cuh"
 
 namespace warphash {
 
-// Whether `scatter` flags all elements as changed, in the order of the batch, and the build then flags those alone that
+// Whether `scatter` flags all elements as changed, in the order of the batch, and what follows then flags those alone that
 // are not. A flag for each element in the order of ranges takes as long as the rest of a build. Values that are added
 // have flags that tell an interrupted host what was added (storage/quotient/store.py).
 WARPHASH_FN bool flags_ahead(const QuotientBatch& b) {
@@ -97,13 +99,16 @@ struct ScatterByThreads : BringByThreads<D> {
   using Brought = typename S::Brought;
 
   static void run(const QuotientTable& table, const QuotientBatch& batch, u64 begin, u64 end) {
-    if (flags_ahead(batch))
-      for (u64 i = begin; i < end; ++i) set_flag(batch, element_of(batch, i), kChanged);
+    if (flags_ahead(batch)) flag_all(batch, begin, end);
     if (!Base::pays(table, end - begin) || !run_by_lines(table, batch, begin, end))
       for_each_straight<ScatterToParts<D>>(table, batch, begin, end);
   }
 
  private:
+  static void flag_all(const QuotientBatch& b, u64 begin, u64 end) {
+    if (!b.indices) return (void)std::memset(pointer<u8>(b.out_flags) + begin, kChanged, end - begin);
+    for (u64 i = begin; i < end; ++i) set_flag(b, element_of(b, i), kChanged);
+  }
   // False if there is no memory for lines.
   static bool run_by_lines(const QuotientTable& table, const QuotientBatch& batch, u64 begin, u64 end) {
     const QuotientTable t = table;

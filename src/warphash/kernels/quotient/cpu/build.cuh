@@ -125,11 +125,12 @@ struct BuildOnStage : RangeOfOneThread<D, LinesOnStage, HashesSeen<typename D::S
   }
 };
 
-// A build writes all lines of a range. Few elements are applied where the lines lie.
+// A build writes all lines of a range. Few elements are applied where the lines lie, which then are vacant
+// (`builds_on_stage` of storage/quotient/route.py).
 template <class D>
 struct BuildOrApply : OneThreadARange<BuildOnStage<D>> {
   static void run(const QuotientTable& t, const QuotientBatch& b, u64 begin, u64 end) {
-    if (b.n < t.buckets) return OneThreadARange<ApplyAlone<D>>::run(t, b, begin, end);
+    if (2 * b.n < t.buckets) return OneThreadARange<ApplyAlone<D>>::run(t, b, begin, end);
     OneThreadARange<BuildOnStage<D>>::run(t, b, begin, end);
   }
 };

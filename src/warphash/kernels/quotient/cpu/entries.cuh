@@ -4,6 +4,7 @@
 #include "quotient/cpu/bring.cuh"
 #include "quotient/cpu/build.cuh"
 #include "quotient/cpu/find.cuh"
+#include "quotient/cpu/scan.cuh"
 #include "quotient/cpu/slots.cuh"
 #include "quotient/entries.cuh"
 

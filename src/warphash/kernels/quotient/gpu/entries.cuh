@@ -7,6 +7,8 @@
 #include "quotient/gpu/few.cuh"
 #include "quotient/gpu/lines.cuh"
 #include "quotient/gpu/locked.cuh"
+#include "quotient/gpu/put.cuh"
+#include "quotient/gpu/stuck.cuh"
 #include "quotient/gpu/take_over.cuh"
 
 namespace warphash {
@@ -46,6 +48,9 @@ struct BlockARange : OverQuotients {
       warphash::BlockARange<warphash::BuildRange<WARPHASH_DESIGN(D, WORD, VALUE, N), warphash::LinesOfCrowds>>)   \
   WARPHASH_ENTRY(apply_crowds, warphash::ApplyCrowds<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                         \
   WARPHASH_ENTRY(erase_alone, warphash::EraseAlone<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                           \
+  WARPHASH_ENTRY(put_alone, warphash::PutAlone<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                               \
+  WARPHASH_ENTRY(put_stuck, warphash::PutStuck<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                               \
+  WARPHASH_ENTRY(renew_filters, warphash::RenewFilters<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                       \
   WARPHASH_ENTRY(update_few, warphash::UpdateFew<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                             \
   WARPHASH_ENTRY(update_locked, warphash::UpdateLocked<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                       \
   WARPHASH_ENTRY(take_over, warphash::BlockARange<warphash::TakeOverRange<WARPHASH_DESIGN(D, WORD, VALUE, N)>>)

@@ -1,11 +1,11 @@
-// An update of a few elements for each range, in one launch: a lane has an element, and a lock of the buckets that it
-// changes. Elements that find no place in this way are left to the ranges (quotient/apply.cuh).
+// An update of a few elements for each range: a lane has an element, and a lock of the buckets that it changes. Elements
+// that find no place in this way are left to one block, which comes next (quotient/gpu/few.cuh). Where a slot is filled
+// by one store, large updates that combine no values go without locks (quotient/gpu/put.cuh).
 //
 // Why. To bring elements to their ranges takes several kernels, and the host has as many to launch. Where a range gets
 // few elements, most of the time of a batch goes there. Here an element costs two atomic operations, and the line or
-// the two lines that it reads anyway.
-// Very few elements have a block for themselves (quotient/gpu/few.cuh), whose threads share the locks. The steps are the
-// same.
+// the two lines that it reads anyway. Very few elements have that one block for themselves, whose threads share the
+// locks. The steps are the same.
 //
 // Protocol of an element, in turns. Nothing is held between two turns. In each of them, the lane
 //   1. takes the lock of the home bucket, and reads the line. If the key is there, it combines the value.
@@ -16,18 +16,20 @@
 //   4. If both are full: takes the lock of the second bucket of a key of this home, and moves that key there, if there
 //      is a vacant slot. The new key takes its place. Otherwise tries the next key of this home.
 //   5. returns the locks.
-// A key for which step 4 finds no room is left to the ranges, which search further. Locks of steps 1 and 3 are taken in
+// A key for which step 4 finds no room is left to the block, which searches further. Locks of steps 1 and 3 are taken in
 // the order of the buckets: a lane whose second bucket is the lower one returns the lock of the home, and takes both in
 // its next turn. No lane waits for a lock. One that finds the lock of step 1 or 3 taken has another turn, and is left
-// to the ranges after kMostRefusals. One that finds a lock of step 4 taken tries the next key.
+// to the block after kMostRefusals. One that finds a lock of step 4 taken tries the next key.
 //
 // Why a key is never doubled. All that is done to a key is done under the lock of its home, moves included. So a key
 // that is in neither bucket is not put there by another lane meanwhile. Only keys in their home move, and their bits in
 // the filter are set before the lock of the home returns. No key leaves the filter.
 //
 // Crowds. Where one key is in a good part of the batch, its lanes would get the lock one after another. Of the lanes of
-// a warp with one home, the first has a turn at once, the second a turn later, and the others are left to the ranges.
+// a warp with one home, the first has a turn at once, the second a turn later, and the others are left to the block.
 // A warp with such lanes gives up earlier: lanes of other warps want the same locks.
+//
+// Adopted pairs. While the table has any, all elements are left: their keys may be among those.
 //
 // A table after such a launch is as the ranges leave it: no pair has been displaced, a guest has its bit in the filter,
 // and all locks are free.
@@ -37,7 +39,7 @@
 #include "core/bulk.cuh"
 #include "core/gpu/schedule.cuh"
 #include "platform/bit_locks.cuh"
-#include "quotient/gpu/abi.cuh"
+#include "quotient/gpu/adopted.cuh"
 #include "quotient/gpu/lines.cuh"
 #include "quotient/place.cuh"
 
@@ -66,7 +68,7 @@ struct ChangeUnderLocks {
     return {number, D::home_of(t, permuted(t, key_at<S>(b, number))), S::value_at(b, number), false};
   }
 
-  // Has the elements of a warp updated, as far as they are live. All its lanes call it. kLeft: to the ranges.
+  // Has the elements of a warp updated, as far as they are live. All its lanes call it. kLeft: to the block.
   WARPHASH_FN static Result in_turns(const QuotientTable& t, const QuotientBatch& b, const Locks& locks, Element& e,
                                      bool live, Tally& tally) {
     const u32 rank = rank_of(e.home.bucket, live);
@@ -92,6 +94,19 @@ struct ChangeUnderLocks {
   WARPHASH_FN static Result combine_in(Line* line, u32 hits, const QuotientBatch& b, const Element& e) {
     if constexpr (S::kHasValue) combine(S::value(line->words, first_bit(hits)), e.operand, b.op, b.kind);
     return kFound;
+  }
+
+  WARPHASH_FN static typename S::Value value_in(Line* line, u32 slot) {
+    if constexpr (S::kHasValue) return load_relaxed(S::value(line->words, slot));
+    return 0;
+  }
+
+  // Puts the key into the first of some vacant slots of a line.
+  WARPHASH_FN static Result put(Line* line, u32 vacant, bool guest, const Element& e) {
+    const u32 slot = first_bit(vacant);
+    S::put_beside(line->words, slot, e.home.remainder, guest);
+    if constexpr (S::kHasValue) *S::value(line->words, slot) = e.operand;
+    return kAdded;
   }
 
  private:
@@ -179,25 +194,6 @@ struct ChangeUnderLocks {
     }
     return kLeft;
   }
-  WARPHASH_FN static typename S::Value value_in(Line* line, u32 slot) {
-    if constexpr (S::kHasValue) return load_relaxed(S::value(line->words, slot));
-    return 0;
-  }
-
-  // Puts the key into the first of some vacant slots of a line.
-  WARPHASH_FN static Result put(Line* line, u32 vacant, bool guest, const Element& e) {
-    const u32 slot = first_bit(vacant);
-    S::put_beside(line->words, slot, e.home.remainder);
-    if (guest) mark_guest(line->words, slot);
-    if constexpr (S::kHasValue) *S::value(line->words, slot) = e.operand;
-    return kAdded;
-  }
-
-  // The occupied slot has a guest.
-  WARPHASH_FN static void mark_guest(u32* w, u32 slot) {
-    const u32 bit = S::guest_bit(slot);
-    fetch_or(w + bit / 32, 1u << bit % 32);
-  }
 };
 
 template <class D>
@@ -210,12 +206,12 @@ struct UpdateLocked {
 
   WARPHASH_FN static void run(const QuotientTable& t, const OneLaunchBatch& b) {
     const u64 i = thread_in_grid();
-    const bool live = i < b.n;
+    const bool live = i < b.n, waits = Adopted<D>{b}.count() > 0;
     typename Steps::Element e = {};
     if (live) e = Steps::element(t, b, element_of(b, i));
     Tally tally;
-    const auto result = Steps::in_turns(t, b, {locks_of(t)}, e, live, tally);
-    const bool left = live && result == Steps::kLeft;
+    const auto result = Steps::in_turns(t, b, {locks_of(t)}, e, live && !waits, tally);
+    const bool left = live && (waits || result == Steps::kLeft);
     if (live && !left) Steps::enter(b, e, result, tally);
     const u64 place = reserve(&report_of(b)->leftover, left);
     if (left) pointer<u32>(b.left_out)[place] = e.number;

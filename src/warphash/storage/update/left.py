@@ -1,0 +1,76 @@
+"""Batches that are launched and left: what an array offers for them, and what a store notes of them.
+
+A batch that is left is not waited for. The kernels write what became of it to host memory. A later call looks there,
+and counts the keys of the batches that have ended. Until then, the size of the table has an upper bound: no batch adds
+more keys than it has elements.
+
+A batch is several launches. An interrupt may come between two of them, and so may a refusal of memory for the code of a
+kernel. Therefore the batches that were left are forgotten while another one is launched, and noted again behind it. If
+it stops half way, the recovery of the store asks for no answers, and counts the keys in the slots.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from ..batch import Batch
+from ..scratch import Outcome
+
+__all__ = ["LeavingArray", "Left"]
+
+
+class Left(NamedTuple):
+    """A batch that was left, and is not counted yet.
+
+    Attributes
+    ----------
+    ticket
+        By which the array knows it.
+    n
+        Its elements, if it adds keys; 0 of an erase.
+    """
+
+    ticket: int
+    n: int
+
+
+class LeavingArray(Protocol):
+    """An array that has updates of which nobody need wait for the end."""
+
+    most_left: int
+    """Batches that may be under way."""
+
+    def leave(self, given: Batch, left: int, awaited: int, new_share: float) -> int:
+        """Launch a batch, and do not wait: its ticket; 0 for a batch that cannot be left, or not behind so many.
+
+        An array that is not cleared is cleared ahead of the launch.
+
+        Parameters
+        ----------
+        given
+            With room for its flags. It combines no values.
+        left, awaited
+            How many batches were left before, and the elements of those that add keys.
+        new_share
+            Of the elements of the last batch that is counted, how many brought new keys: a hint.
+
+        Raises
+        ------
+        MemoryError
+            As other errors and interrupts, this may come between two launches.
+        """
+
+    def may_leave_erase(self, n: int) -> bool:
+        """Whether an erase of ``n`` elements can be left."""
+
+    def leave_erase(self, given: Batch) -> int:
+        """As `leave`, of an erase. The array has fewer than `most_left` batches under way."""
+
+    def answer(self, ticket: int) -> Outcome | None:
+        """What became of a batch; None if that is not known yet, or only `outcome` says it."""
+
+    def outcome(self, stream: Any = None) -> Outcome:
+        """What became of the last batch. Waits."""
+
+    def forget_left(self) -> None:
+        """Give back memory for batches that are left: there are none, and every pair has a slot."""
