@@ -1,9 +1,9 @@
-"""Write the rates of the section "How fast" of README.md anew, from the results files that its rows and sentences name.
+"""Write the rates of README.md ("How fast") and results/README.md ("Rates of the designs") from the results files.
 
 ::
 
-    python scripts/readme_rates.py          # writes README.md
-    python scripts/readme_rates.py --check  # exits with 1 if README.md is not of its files
+    python scripts/readme_rates.py          # writes both documents
+    python scripts/readme_rates.py --check  # exits with 1 if one of them is not of its files
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
+README, RATES = ROOT / "README.md", ROOT / "results" / "README.md"
+SECTIONS = {README: "## How fast\n", RATES: "## Rates of the designs\n"}
 ROW = re.compile(
     r"^(\| `(\w+)`(?:, (\d+) slots)?(?:, memory utilisation (0\.\d+))? \|).*(\| \[[\w-]+\]\((.+)\) \|)$", re.M
 )
-OPS = "results/cpu/ops.json"
+OPS = "cpu/ops.json"
 OPERATIONS = ("build unique", "build", "find 100", "find 50", "find 0")
 NUMBER = r"\d+(?:\.\d+)?"
 
 
 def read(file: str) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((ROOT / file).read_text(encoding="utf-8"))
+    """A results file, by its path from ``results/``."""
+    content: dict[str, Any] = json.loads((ROOT / "results" / file).read_text(encoding="utf-8"))
     return content
 
 
@@ -56,13 +58,14 @@ def replaced(text: str, *numbers: tuple[str, list[str]]) -> str:
         parts = [r"\s+".join(map(re.escape, part.split(" "))) for part in pattern.split("#")]
         match = re.search(f"({NUMBER})".join(parts), text)
         if match is None:
-            raise SystemExit(f"README.md has no sentence like {pattern!r}")
+            raise SystemExit(f"no sentence is like {pattern!r}")
         for number in range(len(values), 0, -1):
             text = text[: match.start(number)] + values[number - 1] + text[match.end(number) :]
     return text
 
 
-def sentences(text: str) -> str:
+def of_designs(text: str) -> str:
+    """The section of results/README.md with the rates of its files."""
     rows = [match.groups() for match in ROW.finditer(text)]
     finds = [
         100 * m["ceiling_ratio"]
@@ -70,17 +73,29 @@ def sentences(text: str) -> str:
         for m in of_row(file, design, slots)
         if m["operation"].startswith("find")
     ]
-    dyrate = read("results/h200/figures/dyrate.json")
+    dyrate = read("h200/figures/dyrate.json")
     rates = [p["value"] / 1e3 for p in dyrate["points"] if p["series"] == "DyHash" and "rate" in p["panel"]]
     over = next(r["value"] for r in dyrate["ratios"] if r["ratio"]["over"] == "Linear")
     return replaced(
-        text,
+        ROW.sub(row, text),
         ("Lookups reach # to # % of", [f"{min(finds):.0f}", f"{max(finds):.0f}"]),
         (
             "does # to # billion operations a second, # times as many",
             [f"{min(rates):.1f}", f"{max(rates):.1f}", f"{over:.1f}"],
         ),
+    )
+
+
+def of_readme(text: str) -> str:
+    """The section of README.md with the rates of its files."""
+    best = {m["operation"]: m["rate_per_s"] / 1e9 for m in of_row("h200/bench-uint32.json", "quotient_cuckoo", None)}
+    return replaced(
+        text,
         *beside_libraries(),
+        (
+            "with # billion distinct keys a second, and looks them up with #.",
+            [f"{best[operation]:.1f}" for operation in ("build unique", "find 100")],
+        ),
     )
 
 
@@ -105,13 +120,18 @@ def millions(op: str, hit_share: float | None) -> list[str]:
 
 
 def main() -> None:
-    before = README.read_text(encoding="utf-8")
-    head, title, rest = before.partition("## How fast\n")
-    section, following, tail = rest.partition("\n## ")
-    after = head + title + sentences(ROW.sub(row, section)) + following + tail
-    if sys.argv[1:] == ["--check"]:
-        raise SystemExit("README.md has other rates than its files: run this script" if after != before else 0)
-    README.write_text(after, encoding="utf-8")
+    is_right = True
+    for document, rewrite in ((README, of_readme), (RATES, of_designs)):
+        before = document.read_text(encoding="utf-8")
+        title = SECTIONS[document]
+        head, _, rest = before.partition(title)
+        section, following, tail = rest.partition("\n## ")
+        after = head + title + rewrite(section) + following + tail
+        is_right &= after == before
+        if sys.argv[1:] != ["--check"]:
+            document.write_text(after, encoding="utf-8")
+    if sys.argv[1:] == ["--check"] and not is_right:
+        raise SystemExit("README.md or results/README.md has other rates than its files: run this script")
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--share", default="1/1", metavar="K/N", help="run every N-th test, from the K-th on")
     parser.addoption("--imported", metavar="FILE", help="add the modules of the package that the run imports to a file")
     parser.addoption("--all-imported", metavar="FILE", help="fail if a module of the package is not in that file")
+    parser.addoption("--site", metavar="FOLDER", help="try the site of the documents that was built there")
+    parser.addoption("--pictures", metavar="FOLDER", help="write pictures of its pages there")
     parser.addoption("--note-slow", type=float, metavar="SECONDS", help="list the tests that take longer as slow")
 
 

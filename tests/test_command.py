@@ -33,10 +33,10 @@ def without(modules: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         ("typer", "laboratory", "pip install 'warphash[bench]'"),
         ("rich", "laboratory", "pip install 'warphash[bench]'"),
         ("typer,rich,matplotlib", "laboratory", "pip install 'warphash[bench]'"),
-        ("numpy", "NumPy", "pip install --force-reinstall 'numpy>=1.26'"),
+        ("numpy", "NumPy", "pip install --force-reinstall 'numpy>=2.2'"),
         ("warphash.runtime._cpu", "CPU engine", "pip install --force-reinstall --no-deps warphash"),
         ("cuda", "NVRTC", "pip install 'warphash[cuda13]'"),
-        (EVERYTHING, "NumPy", "pip install --force-reinstall 'numpy>=1.26'"),
+        (EVERYTHING, "NumPy", "pip install --force-reinstall 'numpy>=2.2'"),
         (EVERYTHING, "laboratory", "pip install 'warphash[bench]'"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -53,26 +54,70 @@ def test_a_wrong_table_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         exercise(monkeypatch, "--device", "cpu", "--keys", "100", "--design", "cuckoo")
 
 
-def readme_rates(monkeypatch: pytest.MonkeyPatch, readme: Path, *options: str) -> None:
-    """Run the script on a copy of README.md."""
+def readme_rates(monkeypatch: pytest.MonkeyPatch, readme: Path, rates: Path, *options: str) -> None:
+    """Run the script on copies of README.md and results/README.md."""
     path = SCRIPTS / "readme_rates.py"
     monkeypatch.setattr(sys, "argv", [str(path), *options])
     names = runpy.run_path(str(path))
-    monkeypatch.setitem(names["main"].__globals__, "README", readme)
+    own = names["main"].__globals__
+    sections = {readme: own["SECTIONS"][own["README"]], rates: own["SECTIONS"][own["RATES"]]}
+    for name, value in (("README", readme), ("RATES", rates), ("SECTIONS", sections)):
+        monkeypatch.setitem(own, name, value)
     names["main"]()
 
 
 def test_a_script_writes_the_rates_of_readme(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    right = (SCRIPTS.parent / "README.md").read_text()
-    copy = tmp_path / "README.md"
-    copy.write_text(re.sub(r"\d\d\.\d \|", "99.9 |", right).replace("Lookups reach ", "Lookups reach 1"))
+    root = SCRIPTS.parent
+    right = [(root / name).read_text() for name in ("README.md", "results/README.md")]
+    copies = tmp_path / "README.md", tmp_path / "rates.md"
+    copies[0].write_text(right[0].replace(" billion distinct", "1 billion distinct"))
+    copies[1].write_text(re.sub(r"\d\d\.\d \|", "99.9 |", right[1]).replace("Lookups reach ", "Lookups reach 1"))
+    assert all(copy.read_text() != text for copy, text in zip(copies, right, strict=True))
     with pytest.raises(SystemExit, match="other rates than its files"):
-        readme_rates(monkeypatch, copy, "--check")
-    readme_rates(monkeypatch, copy)
-    assert copy.read_text() == right
-    with pytest.raises(SystemExit) as left:
-        readme_rates(monkeypatch, copy, "--check")
-    assert left.value.code == 0
+        readme_rates(monkeypatch, *copies, "--check")
+    readme_rates(monkeypatch, *copies)
+    assert [copy.read_text() for copy in copies] == right
+    readme_rates(monkeypatch, *copies, "--check")
+
+
+def test_the_pictures_of_jobs_are_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    script = SCRIPTS / "draw_jobs.py"
+    monkeypatch.setattr(sys, "argv", [str(script), "--to", str(tmp_path)])
+    runpy.run_path(str(script), run_name="__main__")
+    six, all_jobs = (tmp_path / name for name in ("docs/jobs.png", "results/cpu/jobs.png"))
+    assert 10_000 < six.stat().st_size < all_jobs.stat().st_size
+
+
+def try_install(monkeypatch: pytest.MonkeyPatch, seconds: float, *options: str) -> list[list[str]]:
+    """Run the script with steps that take so many seconds each, and do nothing; their commands."""
+    script, commands = SCRIPTS / "try_install.py", []
+    monkeypatch.setattr(sys, "argv", [str(script), *options])
+    names = runpy.run_path(str(script))
+
+    def timed(what: str, command: list[str], environment: dict[str, str], folder: str) -> float:
+        commands.append(command)
+        if what.startswith("pip") and command[-1].endswith(".whl"):
+            assert shutil.which("cc", path=environment["PATH"]) is None
+        return seconds
+
+    monkeypatch.setitem(names["main"].__globals__, "timed", timed)
+    names["main"]()
+    return commands
+
+
+def test_an_installation_is_tried_from_nothing_to_the_first_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / ".git").mkdir()
+    clone, venv, pip, answer, doctor = try_install(monkeypatch, 5, str(tmp_path), "--within", "20")
+    assert "  20.0 s  from nothing to the first answer" in capsys.readouterr().out
+    assert clone[:2] == ["git", "clone"] and pip[-1] == clone[-1] and venv[1:3] == ["-m", "venv"]
+    assert answer[-1] in (SCRIPTS.parent / "README.md").read_text(encoding="utf-8") and "assert" in answer[-1]
+    assert doctor[1] == "doctor"
+    with pytest.raises(SystemExit, match=r"expected the first answer within 14 s, got it after 15\.0"):
+        try_install(monkeypatch, 5, "some.whl", "--within", "14")
+    assert len(try_install(monkeypatch, 5, "--here")) == 2
 
 
 def test_calls_are_timed_beside_a_product(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -62,8 +62,10 @@ class KnownArrays {
   static nb::object followed(const Way& way, nb::handle from) {
     nb::object at = nb::borrow(from);
     for (const Step& step : way) {
-      PyObject* const name = step.name.ptr();
-      at = nb::steal(step.is_called ? PyObject_CallMethodNoArgs(at.ptr(), name) : PyObject_GetAttr(at.ptr(), name));
+      PyObject *const name = step.name.ptr(), *const self = at.ptr();
+      PyObject* const next =
+          step.is_called ? PyObject_VectorcallMethod(name, &self, 1, nullptr) : PyObject_GetAttr(self, name);
+      at = nb::steal(next);
       if (!at.is_valid()) throw nb::python_error();
     }
     return at;
@@ -97,8 +99,8 @@ class KnownBatch {
     for (std::size_t i = 0; i < given_.size(); ++i)
       if (!given_[i].are_like(arrays[i])) return nb::none();
     const nb::object shape = nb::handle(arrays[0]).attr("shape");
-    if (!PyTuple_Check(shape.ptr()) || PyTuple_GET_SIZE(shape.ptr()) != 1) return nb::none();
-    const auto n = nb::cast<std::uint64_t>(nb::handle(PyTuple_GET_ITEM(shape.ptr(), 0)));
+    if (!nb::isinstance<nb::tuple>(shape) || nb::len(shape) != 1) return nb::none();
+    const auto n = nb::cast<std::uint64_t>(nb::borrow<nb::tuple>(shape)[0]);
     if (n == 0 || n >= fewer_) return nb::none();
     const std::size_t made = makers_.size();
     nb::object seen = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(2 * made + 2 + given_.size())));
@@ -124,7 +126,7 @@ class KnownBatch {
 
  private:
   static void put(const nb::object& tuple, std::size_t i, nb::object item) {
-    PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), item.release().ptr());
+    if (PyTuple_SetItem(tuple.ptr(), static_cast<Py_ssize_t>(i), item.release().ptr())) throw nb::python_error();
   }
 
   std::vector<KnownArrays> given_;

@@ -312,7 +312,7 @@ class Streams {
     const std::size_t count = given.size() - first;
     if (given.size() <= first || count >= kMost) throw nb::type_error("expected a function, and at most 14 arguments");
     PyObject* called[kMost];
-    for (std::size_t i = 0; i < count; ++i) called[i] = PyTuple_GET_ITEM(given.ptr(), first + i);
+    for (std::size_t i = 0; i < count; ++i) called[i] = nb::handle(given[first + i]).ptr();
     called[count] = last;
     PyObject* made = PyObject_Vectorcall(called[0], called + 1, count - 1 + (last ? 1 : 0), nullptr);
     if (!made) throw nb::python_error();

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .relational.merge import merge
     from .relational.set_functions import intersect1d, setdiff1d, setxor1d, union1d
     from .runtime.abi import Operation
+    from .runtime.memory_resource import set_memory_resource
     from .table.maps import HashMap, HashSet
     from .table.multimap import MultiMap
     from .table.pickling import unpickle_to
@@ -100,6 +101,7 @@ __all__ = [
     "join",
     "merge",
     "nunique",
+    "set_memory_resource",
     "set_num_threads",
     "setdiff1d",
     "setxor1d",
@@ -139,6 +141,7 @@ _HOMES = {
     "join": "relational.join",
     "merge": "relational.merge",
     "nunique": "relational.factors",
+    "set_memory_resource": "runtime.memory_resource",
     "setdiff1d": "relational.set_functions",
     "setxor1d": "relational.set_functions",
     "stream": "stream",

@@ -147,7 +147,7 @@ def _create(temporary: Path, old: os.stat_result | None) -> BinaryIO:
             if is_lack_of_room(error):
                 raise MemoryError(f"{said}: make room there, or give a path in another folder") from None
             raise PathError(f"{said}: give a path in another folder") from None
-        if fcntl:
+        if fcntl is not None:
             with suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_EX)
         if temporary.exists():
@@ -157,7 +157,7 @@ def _create(temporary: Path, old: os.stat_result | None) -> BinaryIO:
 
 def _sweep(target: Path) -> None:
     """Remove the temporary files of writers that died."""
-    if not fcntl:
+    if fcntl is None:
         return
     with suppress(OSError), os.scandir(target.parent) as entries:  # a folder that takes files need not be readable
         for entry in entries:

@@ -89,6 +89,16 @@ def contains(table: Any, keys: Any, *, ordered: bool = False) -> Any:
         A table of any class.
     keys, ordered
         As for `find`.
+
+    Returns
+    -------
+    array
+        bool of shape ``s``.
+
+    Raises
+    ------
+    ShapeError
+        If the keys are no rows of the table's length.
     """
     return (_in_order if ordered else _pure)(partial(_contains, table), partial(_flags, table), keys)
 
@@ -127,7 +137,23 @@ def insert(table: Any, keys: Any, values: Any = None) -> Any:
 
 
 def assign(table: Any, keys: Any, values: Any) -> Any:
-    """Insert keys, or overwrite their values, as ``table.assign``; see `insert`."""
+    """Insert keys, or overwrite their values, as ``table.assign``; see `insert`.
+
+    Parameters
+    ----------
+    table, keys, values
+        As for `insert`.
+
+    Returns
+    -------
+    array
+        bool of shape ``s``, True where the key is new.
+
+    Raises
+    ------
+    DtypeError, ShapeError, UnsupportedVerb, jax.errors.JaxRuntimeError
+        As `insert`.
+    """
     return _update(table, "assign", keys, values)
 
 
@@ -140,12 +166,38 @@ def upsert(table: Any, keys: Any, values: Any, op: Operator) -> Any:
         As for `insert`.
     op
         As for `HashMap.upsert`; known when the function is traced.
+
+    Returns
+    -------
+    array
+        bool of shape ``s``, True where the key is new.
+
+    Raises
+    ------
+    DtypeError, ShapeError, UnsupportedVerb, jax.errors.JaxRuntimeError
+        As `insert`.
     """
     return _update(table, "upsert", keys, values, op)
 
 
 def erase(table: Any, keys: Any) -> Any:
-    """Erase keys, as ``table.erase``: bool of shape ``s``, True where an element erased its key. See `insert`."""
+    """Erase keys, as ``table.erase``; see `insert`.
+
+    Parameters
+    ----------
+    table, keys
+        As for `insert`.
+
+    Returns
+    -------
+    array
+        bool of shape ``s``, True where an element erased its key.
+
+    Raises
+    ------
+    DtypeError, ShapeError, UnsupportedVerb, jax.errors.JaxRuntimeError
+        As `insert`.
+    """
     return _update(table, "erase", keys, None)
 
 

@@ -51,6 +51,12 @@ def set_num_threads(threads: int | None) -> None:
     ------
     ParameterError
         If it is no such number.
+
+    Examples
+    --------
+    >>> import warphash
+    >>> warphash.set_num_threads(1)  # one core for this process
+    >>> warphash.set_num_threads(None)  # back to the environment variable
     """
     global _threads
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
@@ -63,6 +69,19 @@ def get_num_threads() -> int:
 
     That is the number given to `set_num_threads`; else ``WARPHASH_NUM_THREADS``; else the number of processors that
     the process may use. A value of the variable that is no positive number counts as none.
+
+    Returns
+    -------
+    int
+        At least 1.
+
+    Examples
+    --------
+    >>> import warphash
+    >>> warphash.set_num_threads(2)
+    >>> warphash.get_num_threads()
+    2
+    >>> warphash.set_num_threads(None)
     """
     if _threads is not None:
         return _threads

@@ -216,6 +216,48 @@ def test_a_group_of_one_rank_outlives_a_call_that_fails(ranks: Ranks) -> None:
     assert ranks.run(fail_alone) == [(True, {0: "MemoryError: no room for 123 pairs"})] * ranks.world
 
 
+def upsert_by_no_operator() -> tuple[bool, dict[int, str]]:
+    from warphash.errors import CollectiveError
+
+    table = new_map()
+    keys = mine(table)
+    with pytest.raises(CollectiveError) as caught:
+        table.upsert(keys, keys, "subtract")
+    check(table, n=0)
+    return caught.value.has_begun, caught.value.failures
+
+
+def test_an_operator_that_tables_do_not_have_is_refused_before_any_rank_begins(ranks: Ranks) -> None:
+    for has_begun, failures in ranks.run(upsert_by_no_operator):
+        assert not has_begun and sorted(failures) == list(range(ranks.world))
+        assert all(said.startswith("ParameterError: op must be one of") for said in failures.values())
+
+
+def insert_without_room_for_all() -> int:
+    from warphash.distributed.channel import Channel
+
+    table, n, refused = new_map(), 20_000, [0]
+    keys = np.arange(n) + n * table.rank
+
+    def without_room(original: Any) -> Any:
+        def memory(channel: Channel, nbytes: int) -> Any:
+            if table.rank == FAILED and nbytes > 17 * n:
+                refused[0] += 1
+                no_memory()
+            return original(channel, nbytes)
+
+        return memory
+
+    with patched(Channel, "memory", without_room):
+        assert table.insert(keys, np.ones_like(keys)).all()
+    assert table.contains(keys).all() and table.total() == n * table.world
+    return refused[0]
+
+
+def test_a_first_batch_goes_in_rounds_where_one_rank_has_no_room_for_all_of_it(ranks: Ranks) -> None:
+    assert ranks.run(insert_without_room_for_all) == [int(rank == FAILED) for rank in range(ranks.world)]
+
+
 def fail_to_reserve(op: str) -> tuple[int, dict[int, str]]:
     from warphash import HashMap
 

@@ -101,6 +101,38 @@ def test_verbs_answer_as_a_dict(ranks: Ranks, key: Any, value: Any, piece_bytes:
     assert {total for total, _ in made} == {sum(own for _, own in made)}
 
 
+def bytes_sent(n: int) -> tuple[int, list[int]]:
+    """What a rank sends in a lookup, and how many keys it receives from each other one."""
+    import warphash.distributed as distributed
+    from warphash.distributed.channel import Call
+
+    table = distributed.ShardedSet("int64")
+    mine = np.arange(n) + n * table.rank
+    table.insert(mine)
+    sent: list[int] = []
+    exchange = Call.exchange
+
+    def noted(call: Call, given: Any, received: Any) -> Any:
+        given = list(given)
+        sent.extend(len(message.data) for message in given)
+        return exchange(call, given, received)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Call, "exchange", noted)
+        assert table.contains(mine).all()
+    arrived = distributed.exchange(mine)
+    counts = [0 if rank == table.rank else count for rank, count in enumerate(arrived.counts)]
+    return sum(sent), counts
+
+
+def test_flags_travel_as_bits(ranks: Ranks) -> None:
+    n = 100_000
+    made = ranks.run(bytes_sent, n)
+    for rank, (sent, received) in enumerate(made):
+        keys = sum(counts[rank] for _, counts in made)
+        assert keys > 0 and sent == 8 * keys + sum(-(-count // 8) for count in received)
+
+
 def walk_alone(seed: int) -> bool:
     import torch.distributed as dist
 

@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -88,6 +89,23 @@ def test_docstrings_of(module: str) -> None:
 def test_links_of(document: Path) -> None:
     for target in LINK.findall(document.read_text(encoding="utf-8")):
         assert (document.parent / target).exists(), f"{document.name} links to {target}, which is not there"
+
+
+def test_readme_is_read_in_minutes() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
+def test_links_of_readme_lead_on_from_the_page_of_an_index() -> None:
+    """The page of an index shows README.md with the substitutions of pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    links, pictures = len(LINK.findall(text)), text.count("![")
+    hook = project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
+    for change in hook["substitutions"]:
+        text = re.sub(change["pattern"], change["replacement"], text)
+    home = project["project"]["urls"]["Repository"]
+    assert links > 20 and pictures == 1 and LINK.findall(text) == []
+    assert text.count(f"]({home}/blob/main/") == links - pictures and text.count(f"]({home}/raw/main/") == pictures
 
 
 def test_readme_has_exactly_two_set_up_commands() -> None:

@@ -1,4 +1,4 @@
-"""README's rates are those of the files that it names, and it says which of them are of earlier kernels."""
+"""The rates of README.md and results/README.md are those of the files that they name, and README says which are old."""
 
 from __future__ import annotations
 
@@ -14,14 +14,24 @@ import pytest
 from warphash.lab.report.results import why_stale
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-SECTION = README.partition("## How fast\n")[2].partition("\n## ")[0]
-TEXT = " ".join(SECTION.split())
+RESULTS = ROOT / "results"
+
+
+def section(document: Path, title: str) -> str:
+    """What stands below a heading of a document."""
+    return document.read_text(encoding="utf-8").partition(f"## {title}\n")[2].partition("\n## ")[0]
+
+
+IN_README = section(ROOT / "README.md", "How fast")
+TEXT = " ".join(IN_README.split())
+SECTION = section(RESULTS / "README.md", "Rates of the designs")
+DESIGNS = " ".join(SECTION.split())
 ROW = re.compile(
     r"^\| `(\w+)`(?:, (\d+) slots)?(?:, memory utilisation (0\.\d+))? \|(.*)\| \[[\w-]+\]\((.+)\) \|$", re.M
 )
 ROWS = ROW.findall(SECTION)
-FILES = sorted(set(re.findall(r"\]\((results/[^)]+\.json)\)", SECTION)))
+FILES = sorted(set(re.findall(r"\]\(([^)]+\.json)\)", SECTION)))
+QUOTED = {*FILES, *re.findall(r"\]\(results/([^)]+\.json)\)", IN_README)}
 OPERATIONS = ("build unique", "build", "find 100", "find 50", "find 0")
 SAID = {
     "h200": "The rates on the H200 are of earlier kernels ([which](results/README.md#which-kernels)).",
@@ -32,7 +42,7 @@ SAID = {
 
 @cache
 def read(file: str) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((ROOT / file).read_text(encoding="utf-8"))
+    content: dict[str, Any] = json.loads((RESULTS / file).read_text(encoding="utf-8"))
     return content
 
 
@@ -66,7 +76,7 @@ def billions(file: str, design: str, slots: str, utilisation: str) -> dict[str, 
 
 def test_the_section_has_its_rows_and_files() -> None:
     assert len(ROWS) == len(re.findall(r"^\| `", SECTION, re.M)) >= 8
-    assert len(FILES) >= 5 and all((ROOT / file).is_file() for file in FILES)
+    assert len(FILES) >= 4 and all((RESULTS / file).is_file() for file in QUOTED)
     assert {file for *_, file in ROWS} <= set(FILES)
 
 
@@ -80,21 +90,29 @@ def test_a_row_of_lists_names_its_memory_utilisation() -> None:
     assert {utilisation for design, _, utilisation, *_ in ROWS if design == "slab"} == {"0.65", "0.80"}
 
 
-def test_the_sentences_are_those_of_their_files() -> None:
+def test_the_sentences_about_designs_are_those_of_their_files() -> None:
     shares = [
         m["ceiling_ratio"]
         for design, slots, _, _, file in ROWS
         for m in measurements(file, design, slots)
         if m["operation"].startswith("find")
     ]
-    assert f"Lookups reach {100 * min(shares):.0f} to {100 * max(shares):.0f} %" in TEXT
-    dyrate = read("results/h200/figures/dyrate.json")
+    assert f"Lookups reach {100 * min(shares):.0f} to {100 * max(shares):.0f} %" in DESIGNS
+    dyrate = read("h200/figures/dyrate.json")
     rates = [p["value"] / 1e3 for p in dyrate["points"] if p["series"] == "DyHash" and "rate" in p["panel"]]
     over = next(r["value"] for r in dyrate["ratios"] if r["ratio"]["over"] == "Linear")
-    assert f"does {min(rates):.1f} to {max(rates):.1f} billion operations a second, {over:.1f} times as many" in TEXT
+    assert f"does {min(rates):.1f} to {max(rates):.1f} billion operations a second, {over:.1f} times as many" in DESIGNS
 
 
-OPS = "results/cpu/ops.json"
+def test_the_sentence_about_the_flagship_is_that_of_its_file() -> None:
+    rates = {
+        m["operation"]: m["rate_per_s"] / 1e9 for m in measurements("h200/bench-uint32.json", "quotient_cuckoo", "")
+    }
+    build, find = rates["build unique"], rates["find 100"]
+    assert f"with {build:.1f} billion distinct keys a second, and looks them up with {find:.1f}." in TEXT
+
+
+OPS = "cpu/ops.json"
 RATES = (
     "{warphash:.0f} million rows a second, where NumPy makes {numpy:.0f}, pandas {pandas:.0f}, Polars {polars:.0f}, "
     "PyArrow {pyarrow:.0f} and DuckDB {duckdb:.0f}"
@@ -131,13 +149,14 @@ def test_the_script_writes_the_sentences_about_verbs(tmp_path: Path, monkeypatch
         for op, share, first in (("isin", 0.5, 11), ("isin", 0.05, 31), ("unique_inverse", None, 21))
         for at, name in enumerate(names)
     ]
-    (tmp_path / OPS).parent.mkdir(parents=True)
-    (tmp_path / OPS).write_text(json.dumps({"complete": True, "ops": rows}))
+    file = tmp_path / "results" / OPS
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"complete": True, "ops": rows}))
     script = runpy.run_path(str(ROOT / "scripts" / "readme_rates.py"))
     monkeypatch.setitem(script["beside_libraries"].__globals__, "ROOT", tmp_path)
     before = " ".join(sentence.format(**dict.fromkeys(names, 0)) for sentence in VERBS.values())
     after = script["replaced"](before, *script["beside_libraries"]())
-    content = json.loads((tmp_path / OPS).read_text())
+    content = json.loads(file.read_text())
     assert after == " ".join(sentence.format(**rates_of_verb(content, op)) for op, sentence in VERBS.items())
     assert re.findall(r"\b[123]\d\b", after.replace("10 million", "")) == [
         str(rate) for rate in (*range(11, 17), *range(21, 27))
@@ -147,6 +166,6 @@ def test_the_script_writes_the_sentences_about_verbs(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("folder", SAID)
 def test_rates_of_earlier_kernels_are_said_to_be(folder: str) -> None:
     """Once all files are of today's kernels, the sentence has to go."""
-    quoted = [file for file in FILES if file.startswith(f"results/{folder}/")]
+    quoted = sorted(file for file in QUOTED if file.startswith(f"{folder}/"))
     reasons = {file: reason for file in quoted if (reason := why_stale(read(file)))}
     assert quoted and (SAID[folder] in TEXT) == bool(reasons), reasons

@@ -157,8 +157,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return os.environ | {"LD_LIBRARY_PATH": str(library.parent), "WARPHASH_TEST_FAKE_DRIVER": "1"}
 
 
-def test_engine_on_a_fake_driver(environment: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "pytest", "-x", "-n0", "-p", "no:cacheprovider", str(HERE / "test_cuda.py")]
+@pytest.mark.parametrize("file", ["test_cuda.py", "test_memory_resource.py"])
+def test_engine_on_a_fake_driver(environment: dict[str, str], file: str) -> None:
+    command = [sys.executable, "-m", "pytest", "-x", "-n0", "-p", "no:cacheprovider", str(HERE / file)]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=HERE.parents[1], check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     assert " passed" in run.stdout

@@ -73,6 +73,38 @@ def test_torch_on_a_side_stream_that_is_busy(engine: cuda.CudaEngine, program: c
     assert int(total) == int(EXPECTED.astype(np.int64).sum())
 
 
+@pytest.mark.parametrize("library", ["torch", "cupy", "interface"])
+def test_a_verb_on_a_stream_that_is_named_and_busy(library: str) -> None:
+    """Keys are ready milliseconds after the call, on a stream that is not the current one."""
+    torch = pytest.importorskip("torch")
+    side = torch.cuda.Stream()
+    table = HashMap("int64", "int64", capacity=N, device="cuda")
+    with torch.cuda.stream(side):
+        busy = torch.ones(4096, 4096, device="cuda")
+        for _ in range(20):
+            busy = busy @ busy * 1e-4
+        keys: Any = torch.arange(N, device="cuda") + (busy[0, 0] * 0).long()
+        values = 3 * keys
+    if library == "cupy":
+        keys, values = map(pytest.importorskip("cupy").asarray, (keys, values))
+    if library == "interface":
+        keys, values = (ArrayOfNoLibrary(tensor) for tensor in (keys, values))
+    added = table.insert(keys, values, stream=side)
+    found, there = table.find(keys, stream=side)
+    with torch.cuda.stream(side):
+        added, found, there = (torch.as_tensor(made, device="cuda").cpu() for made in (added, found, there))
+    assert added.all() and there.all()
+    np.testing.assert_array_equal(found.numpy(), 3 * np.arange(N))
+
+
+class ArrayOfNoLibrary:
+    """An array of a library without a current stream."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+        self.__cuda_array_interface__ = tensor.__cuda_array_interface__
+
+
 def test_values_that_another_library_makes_ready_on_a_stream_of_its_own(engine: cuda.CudaEngine) -> None:
     torch, cupy = pytest.importorskip("torch"), pytest.importorskip("cupy")
     keys = cupy.arange(N)

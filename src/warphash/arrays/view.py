@@ -28,6 +28,7 @@ __all__ = [
     "Library",
     "known_libraries",
     "library_like",
+    "library_of",
     "view",
     "view_array",
 ]
@@ -71,7 +72,7 @@ def view(array: Any, dtype: npt.DTypeLike | None = None) -> ArrayView:
 
 def view_array(array: Any, dtype: npt.DTypeLike | None = None) -> ArrayView | None:
     """See any array, as `view`; None for what is a list or a scalar, whose items have a type of Python's."""
-    library = known_libraries.get(type(array)) or _library_of(type(array))
+    library = library_of(array)
     if library is not None:
         return library.see(array)
     if not isinstance(array, list | tuple):
@@ -92,6 +93,11 @@ def _see_foreign(array: Any, dtype: npt.DTypeLike | None) -> ArrayView | None:
             f"expected an array, got {type(array).__name__}, which answers {type(error).__name__} ({error}): give a "
             "NumPy array, or a list of its values"
         ) from error
+
+
+def library_of(array: Any) -> Library | None:
+    """The adapter of an array's library; None if the array is of no library that has one."""
+    return known_libraries.get(type(array)) or _library_of(type(array))
 
 
 def library_like(like: Any) -> Library:

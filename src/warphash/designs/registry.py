@@ -32,22 +32,62 @@ _BY_NAME = {name: design for design in _DESIGNS for name in (design.name, *desig
 
 
 def names() -> list[str]:
-    """Names of all designs, without aliases."""
+    """Names of all designs, without aliases.
+
+    Returns
+    -------
+    list of str
+        In the order of the registry.
+
+    Examples
+    --------
+    >>> from warphash.designs import registry
+    >>> registry.names()[:3]
+    ['cuckoo', 'bucketed_cuckoo', 'power_of_two']
+    """
     return [design.name for design in _DESIGNS]
 
 
 def usual_parameters() -> list[str]:
-    """Names of the parameters of all designs that not only papers need (`Parameter.of_paper`)."""
+    """Names of the parameters of all designs that not only papers need (`Parameter.of_paper`).
+
+    Returns
+    -------
+    list of str
+        Each once.
+
+    Examples
+    --------
+    >>> from warphash.designs import registry
+    >>> "slots_per_bucket" in registry.usual_parameters()
+    True
+    """
     return list(dict.fromkeys(p.name for design in _DESIGNS for p in design.parameters if not p.of_paper))
 
 
 def get(name: str) -> Design:
-    """Return the design called ``name``, which may be an alias.
+    """The design of a name.
+
+    Parameters
+    ----------
+    name
+        Name of a design, or an alias.
+
+    Returns
+    -------
+    Design
+        Its names, parameters, citation and capabilities.
 
     Raises
     ------
     ParameterError
         If there is none.
+
+    Examples
+    --------
+    >>> from warphash.designs import registry
+    >>> registry.get("bcht").name
+    'bucketed_cuckoo'
     """
     if name not in _BY_NAME:
         near = did_you_mean(name, (*_BY_NAME, "auto"))

@@ -40,6 +40,8 @@ import torch
 import torch.distributed as dist
 
 from ..errors import CollectiveError, DeviceError, ParameterError, PeerLost
+from ..runtime.devices import engine_for
+from ..runtime.memory import bytes_of
 
 __all__ = ["Call", "Channel", "Heard", "Message", "channel_of"]
 
@@ -128,7 +130,9 @@ class Channel:
         return handle
 
     def memory(self, nbytes: int) -> torch.Tensor:
-        """Uninitialised bytes for messages."""
+        """Uninitialised bytes for messages. On a CPU, they are the engine's, which keeps what is freed."""
+        if self.place.type == "cpu" and nbytes:
+            return torch.from_numpy(bytes_of(engine_for("cpu").allocate(nbytes)))
         try:
             return torch.empty(nbytes, dtype=torch.uint8, device=self.place)
         except RuntimeError as error:  # `torch.OutOfMemoryError` is one, too

@@ -52,7 +52,20 @@ _AT_ONCE = 1 << 62
 
 
 def dealt(groups: Sequence[RowGroup], world: int) -> list[list[RowGroup]]:
-    """The row groups of each rank, in the order of rows: all ranks compute the same."""
+    """Deal row groups to ranks, the largest first, each to the rank that has the fewest bytes.
+
+    Parameters
+    ----------
+    groups
+        Of all files.
+    world
+        Number of ranks.
+
+    Returns
+    -------
+    list of lists
+        The row groups of each rank, in the order of rows: all ranks compute the same.
+    """
     shares: list[list[RowGroup]] = [[] for _ in range(world)]
     sizes = [0] * world
     for group in sorted(groups, key=lambda group: (-group.nbytes, group.begin)):
@@ -168,9 +181,11 @@ def count(
 
     Parameters
     ----------
+    paths, on, out
+        As of `unique`.
     name
         Of the column with the counts, int64, behind the columns of the key.
-    paths, on, out, memory, group
+    memory, group
         As of `unique`.
 
     Returns
@@ -216,10 +231,12 @@ def group_by(
 
     Parameters
     ----------
+    paths, on
+        As of `unique`.
     agg
         For each column of the answer: ``(name, operation)`` or ``"size"``. Operations are ``size``, ``count``, ``sum``,
         ``prod``, ``mean``, ``min``, ``max``, ``any`` and ``all``.
-    paths, on, out, memory, group
+    out, memory, group
         As of `unique`.
 
     Returns
@@ -277,10 +294,12 @@ def dedupe(
 
     Parameters
     ----------
+    paths, on
+        As of `unique`.
     keep
         The ``"first"`` row of each key, the ``"last"``, or (False) only rows whose key no other row has. The rows of
         the files lie one behind the other, as for one process, and the same rows stay.
-    paths, on, out, memory, group
+    out, memory, group
         As of `unique`.
 
     Returns
@@ -458,13 +477,17 @@ def join(
     ----------
     left, right
         As ``paths`` of `unique`.
-    on, how, left_on, right_on, suffixes, nulls
+    on, how
+        As of `warphash.merge`.
+    out
+        As of `unique`.
+    left_on, right_on, suffixes, nulls
         As of `warphash.merge`.
     small_bytes
         If the rows of the right side have so many bytes on all ranks together, each rank has all of them, and the left
         rows stay where they are, unless ``how`` is ``"right"`` or ``"outer"``; and so for the left side, if ``how`` is
         ``"inner"`` or ``"right"``.
-    out, group
+    group
         As of `unique`.
 
     Returns

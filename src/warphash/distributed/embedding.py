@@ -174,11 +174,27 @@ class ShardedEmbedding(torch.nn.Module):  # type: ignore[misc, unused-ignore]  #
         return self._channel.world
 
     def extra_repr(self) -> str:
-        """What ``repr`` says inside the brackets."""
+        """What ``repr`` says inside the brackets.
+
+        Returns
+        -------
+        str
+            For people.
+        """
         return f"{self.embedding_dim}, rank {self.rank} of {self.world} with {len(self.local):,} ids"
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """The vectors of ids: of shape ``(*ids.shape, embedding_dim)``, on the device of ``ids``. Collective.
+        """The vectors of ids. Collective.
+
+        Parameters
+        ----------
+        ids
+            A tensor of ids, of any shape.
+
+        Returns
+        -------
+        tensor
+            Of the shape ``(*ids.shape, embedding_dim)``, on the device of ``ids``.
 
         Raises
         ------
@@ -202,12 +218,24 @@ class ShardedEmbedding(torch.nn.Module):  # type: ignore[misc, unused-ignore]  #
         return made.to(ids.device).view(*ids.shape, self.embedding_dim)
 
     def total(self) -> int:
-        """Ids of all ranks together. Collective; this rank's own are ``len(embedding.local)``."""
+        """Ids of all ranks together. Collective; this rank's own are ``len(embedding.local)``.
+
+        Returns
+        -------
+        int
+            The same on all ranks.
+        """
         with self._channel.call("total") as call:
             return call.total(len(self.local))
 
     def to_arrays(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """This rank's own ids, and their vectors: two tensors. Not collective."""
+        """This rank's own ids, and their vectors. Not collective.
+
+        Returns
+        -------
+        ids, vectors
+            Tensors of the shapes ``(n,)`` and ``(n, embedding_dim)``.
+        """
         keys, rows = self.local.to_arrays(like="torch")
         return keys.view(self._id_dtype), vectors_of(self._blocks, rows)
 
@@ -217,6 +245,11 @@ class ShardedEmbedding(torch.nn.Module):  # type: ignore[misc, unused-ignore]  #
         New blocks join the group of the first one, with what the optimizer keeps for rows that had no gradient yet. So
         all rows are trained as those of one large parameter. The optimizer's state for rows, and the number of its
         steps, go along in `state_dict`. So an optimizer of its own is best: for the rest of the model, make another.
+
+        Parameters
+        ----------
+        optimizer
+            Of ``torch.optim``, made with the parameters of this module.
 
         Raises
         ------

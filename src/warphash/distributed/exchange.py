@@ -97,7 +97,7 @@ def exchange(keys: Any, *columns: Any, group: Any = None) -> Exchanged:
         A key for each row: an array of NumPy, or a tensor of PyTorch on any device. The rows of an array of several
         dimensions are keys, and so are those of a tuple of arrays. At least one byte wide; strings of NumPy become as
         wide as the widest of all ranks.
-    columns
+    *columns
         Arrays with as many rows, which go with the keys.
     group
         A process group of ``torch.distributed``, or a device mesh with one dimension. None: all ranks.

@@ -20,7 +20,7 @@ import torch
 
 from ..runtime.engine import Engine
 from .channel import Call, Channel
-from .route import Column, Route, Rows, Trip, copied, exchanged
+from .route import Column, Kind, Route, Rows, Trip, copied, exchanged
 
 __all__ = ["Found", "Lists", "lists_of"]
 
@@ -93,7 +93,7 @@ def lists_of(
             engine.copy(target, source, count * answer.width, channel.stream())
         kept.append((values, offsets))
 
-    trip = route.trip(call, n, rows, [_COUNT_BYTES, *(answer.width for answer in others)])
+    trip = route.trip(call, n, rows, [Kind(_COUNT_BYTES), *(Kind(answer.width) for answer in others)])
     trip.work(local)
     sizes, begins = call.together(lambda: _sizes(channel, trip))
     got = call.together(lambda: Column(channel.memory(int(begins[-1]) * width), width))

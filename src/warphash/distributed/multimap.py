@@ -24,9 +24,28 @@ _COUNTS, _OFFSETS = Type(COUNT, ()), Type(np.dtype(np.int64), ())
 
 
 class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
-    """A multimap over the ranks of a process group. See `ShardedMap` for the parameters, and `MultiMap`.
+    """A multimap over the ranks of a process group. See `MultiMap`.
 
     The values of a key come in any order, if several ranks have inserted them.
+
+    Parameters
+    ----------
+    key, value
+        As of `MultiMap`; of a fixed width.
+    group, device, piece_bytes, **options
+        As of `ShardedMap`.
+
+    Attributes
+    ----------
+    local
+        The `MultiMap` of this rank's own keys. Reading it is not collective.
+    note
+        What goes along with the table in its checkpoint; see `save`.
+
+    Raises
+    ------
+    CollectiveError
+        As `ShardedMap`.
     """
 
     _table = MultiMap
@@ -45,10 +64,24 @@ class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
         super().__init__(key, value, group=group, device=device, piece_bytes=piece_bytes, **options)
 
     def insert(self, keys: Any, values: Any) -> None:
-        """Add every pair, also of keys that are there. See `MultiMap.insert`.
+        """Add every pair, also of keys that are there. Collective. See `MultiMap.insert`.
 
         All ranks make room for what they receive before any begins. If a rank has no room, the error's ``has_begun`` is
         False, nothing has changed, and the call can be made again. If it is True, some of the pairs are there.
+
+        Parameters
+        ----------
+        keys
+            This rank's, as of `HashMap`; n is 0 on some ranks, if they have none.
+        values
+            As of `MultiMap.insert`.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank's arguments are wrong, or there is no room on a rank. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
         """
 
         def insert(n: int, at: list[int], to: list[int]) -> None:
@@ -60,14 +93,52 @@ class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
             self._answered(call, pairs, [], insert, self._make_room, may_repeat=False, inserts=True)
 
     def count(self, keys: Any, *, order: str = "given") -> Any:
-        """How many values each key has: uint32[n]. See `MultiMap.count`, and `ShardedMap.find` for ``order``."""
+        """How many values each key has. Collective. See `MultiMap.count`.
+
+        Parameters
+        ----------
+        keys
+            This rank's, as of `HashMap`; n is 0 on some ranks, if they have none.
+        order
+            As of `ShardedMap.find`: with ``"owner"``, the ``columns`` are the counts.
+
+        Returns
+        -------
+        uint32[n]
+            0 for an absent key. With ``order="owner"``, an `Exchanged`.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank's arguments are wrong, or there is no room on a rank. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
+        """
         local: Any = self.local
         if order != "given":
             return self._left_with_owners("count", order, keys, lambda own: [(_COUNTS, local.count(own))])
         return self._counted("count", keys, self.local.count)
 
     def erase_all(self, keys: Any) -> Any:
-        """Erase all pairs of keys: uint32[n], how many this element erased. See `MultiMap.erase_all`."""
+        """Erase all pairs of keys. Collective. See `MultiMap.erase_all`.
+
+        Parameters
+        ----------
+        keys
+            This rank's, as of `HashMap`; n is 0 on some ranks, if they have none.
+
+        Returns
+        -------
+        uint32[n]
+            How many pairs this element erased.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank's arguments are wrong, or there is no room on a rank. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
+        """
         return self._counted("erase_all", keys, self.local.erase_all)
 
     @overload
@@ -77,7 +148,7 @@ class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
     def find_all(self, keys: Any, *, order: Literal["owner"]) -> Exchanged: ...
 
     def find_all(self, keys: Any, *, order: str = "given") -> Any:
-        """All values of all keys. See `MultiMap.find_all`.
+        """All values of all keys. Collective. See `MultiMap.find_all`.
 
         Parameters
         ----------
@@ -95,6 +166,8 @@ class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
         ------
         CollectiveError
             Also if a rank has no room for its values.
+        PeerLost
+            If a rank does not answer.
         """
         local: Any = self.local
         front, channel = self._front, self._channel
@@ -136,7 +209,18 @@ class ShardedMultiMap(ShardedTable[MultiMap[Any, Any]]):
         return front.value.exported(values), offsets.library.export(offsets)
 
     def to_arrays(self, *, like: Any = None) -> tuple[Any, Any]:
-        """Keys and values of this rank's own part. Not collective. See `MultiMap.to_arrays`."""
+        """Keys and values of this rank's own part. Not collective. See `MultiMap.to_arrays`.
+
+        Parameters
+        ----------
+        like
+            As of `MultiMap.to_arrays`.
+
+        Returns
+        -------
+        keys, values
+            Arrays of one length.
+        """
         return self.local.to_arrays(like=like)
 
     def _counted(self, text: str, keys: Any, verb: Any) -> Any:

@@ -27,7 +27,7 @@ from ..errors import DtypeError
 from ..table.maps import HashMap
 from .channel import Call, Channel
 from .repeats import Answers, Combined
-from .route import Column, Route, Rows, Trip, copied
+from .route import Column, Kind, Route, Rows, Trip, copied
 
 __all__ = ["Asked", "NewNumbers"]
 
@@ -88,7 +88,9 @@ class NewNumbers:
         batch, flags = asked.batch, asked.found.rows(0, asked.batch.n)
         absent = torch.nonzero(flags == 0)[:, 0]
         n, keys = len(absent), Column(asked.keys.matrix(batch.n).index_select(0, absent).view(-1), asked.keys.width)
-        trip = self._route.trip(self._call, n, [Rows(keys.at, keys.width)], [_NUMBER_BYTES, _FLAG_BYTES])
+        trip = self._route.trip(
+            self._call, n, [Rows(keys.at, keys.width)], [Kind(_NUMBER_BYTES), Kind(_FLAG_BYTES, True)]
+        )
         trip.work(self._number)
         begins = self._begins()
         self._insert(begins[self._channel.rank])

@@ -28,7 +28,7 @@ from ..storage.owners.owner_order import OwnerOrder
 from ..storage.strings.string_table import ROW_BYTES
 from .channel import Call, Channel
 from .ragged import Ragged, hashed_rows, ragged_of, write_rows
-from .route import Column, Cut, Rows, Span, Trip, Wait, exchanged, spans_of
+from .route import Back, Column, Cut, Kind, Rows, Sendable, Span, Trip, Wait, exchanged, spans_of
 
 __all__ = ["RaggedTrips"]
 
@@ -51,14 +51,15 @@ class RaggedTrips:
         self._channel, self._engine, self._piece_bytes = channel, engine, piece_bytes
         self._have_any_length = have_any_length
 
-    def __call__(self, call: Call, n: int, rows: Sequence[Rows], widths: Sequence[int]) -> Trip:
-        """As `Route.trip`."""
+    def __call__(self, call: Call, n: int, rows: Sequence[Rows], answers: Sequence[Kind]) -> Trip:
+        """As `Route.trip`. Flags travel as bytes: rows of any length weigh much more."""
         channel, engine, stream = self._channel, self._engine, self._channel.stream()
         places = [place for place, is_ragged in enumerate(self._have_any_length[: len(rows)]) if is_ragged]
         keys = hashed_rows(channel, engine, rows[0].at, n) if 0 in places else rows[0]
         counts = torch.zeros(channel.world, dtype=torch.int64)
         order = OwnerOrder(engine, keys.at, keys.width, n, channel.world, counts.data_ptr(), stream)
         moved = [Column(channel.memory(n * width), width) for _, width in rows]
+        widths = [kind.width for kind in answers]
         back = [Column(channel.memory(n * width), width) for width in widths]
         order.move([(given.at, made.at, made.width) for given, made in zip(rows, moved, strict=True)], stream)
         texts = {place: ragged_of(channel, engine, moved[place].at, n) for place in places}
@@ -75,7 +76,7 @@ class RaggedTrips:
         cuts = self._cuts(call, weights, runs, rounds, list(texts.values()))
         pieces = call.together(lambda: [self._piece(cuts, columns, places, widths) for _ in range(2)])
         sent = [*columns, *(text.data for text in texts.values())]
-        return Trip(channel, call, order, sent, back, pieces, cuts, runs, n, None)
+        return Trip(channel, call, order, sent, Back(engine, back, {}), pieces, cuts, runs, n, None)
 
     def _cuts(
         self, call: Call, weights: Sizes, runs: Sequence[Span], rounds: int, texts: Sequence[Ragged]
@@ -135,6 +136,9 @@ class _RaggedPiece(NamedTuple):
                 each()
 
         return wait
+
+    def packed(self, cut: Cut, stream: Any) -> Sequence[Sendable]:
+        return self.answers
 
     def addresses(self, n: int) -> list[int]:
         made = [column.at for column in self.rows]

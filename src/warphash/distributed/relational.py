@@ -52,11 +52,13 @@ def unique(
         dimension, whose rows are elements. Of one type on all ranks, but strings of NumPy may be of any width.
     return_counts
         Also answer how often each appears on all ranks together.
-    axis, equal_nan
+    axis
         As of `warphash.unique`.
     sorted
         Each rank's answer is in ascending order. By default, it is in that of first appearance: elements of rank 0 come
         first.
+    equal_nan
+        As of `warphash.unique`.
     group
         A process group of ``torch.distributed``, or a device mesh with one dimension. None: all ranks.
 

@@ -9,7 +9,7 @@ Each rank owns the keys of an interval of shards (``kernels/owners/owner.cuh``).
    of the rows that each rank has for each other one::
 
        rows of rank r for rank s   [ round 0 | round 1 | ... | last round     ]
-                                   [ 16 k    | 16 k    | ... | 16 k    | tail ]      k of that round; tail of 0 to 15
+                                   [ 128 k   | 128 k   | ... | 128 k   | tail ]      k of that round; tail of 0 to 127
 
    So no rank sends or receives more than a piece in a round, whatever the skew. The rows of the next rounds travel
    while an owner works on those of this one. Then the answers travel back. A rank's rows for itself do not travel: an
@@ -21,12 +21,14 @@ The first rows of a table are faster inserted at once than in rounds (docs/perfo
 table holds little offers memory for as many rows as it sends, and some more. If all ranks offer enough for what they
 receive, there is one round.
 
-Why 16 rows: NCCL takes messages at multiples of 16 bytes faster (docs/performance/distributed.md). So the runs of ranks
-begin at multiples of 16 rows (`OwnerOrder`), rounds are cut there, and the piece of an owner has all whole parts first,
-and then the tails. Of each, the rows of rank 0 come first, then those of rank 1, and so on.
+Why 128 rows: NCCL takes messages at multiples of 16 bytes faster (docs/performance/distributed.md), and flags travel as
+bits (``kernels/owners/flag_bits.cuh``). So the runs of ranks begin at multiples of 128 rows (`OwnerOrder`), rounds are
+cut there, and the piece of an owner has all whole parts first, and then the tails. Of each, the rows of rank 0 come
+first, then those of rank 1, and so on.
 
-Memory: the batch once more, its answers, a byte a row for its order, and two pieces of rows and answers, which the
-route keeps. A first batch is there a third time instead, and not kept.
+Memory: the batch once more, its answers, a bit for each flag, a byte a row for its order, and two pieces of rows and
+answers, which the route keeps. A first batch is there a third time instead, and not kept; if there is no memory for
+that, it goes in rounds.
 
 A rank whose part fails goes on to send and receive, and does no more to its table. So no other rank waits for it. The
 rounds before the failed one are done on all ranks. The failed one and those behind it are done where no rank failed.
@@ -34,10 +36,10 @@ rounds before the failed one are done on all ranks. The failed one and those beh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import nullcontext, suppress
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import le
 from typing import Any, NamedTuple, Protocol
 
@@ -48,18 +50,23 @@ import torch
 from ..arrays.library import MAX_ROWS
 from ..runtime.abi import MOST_OWNERS
 from ..runtime.engine import Engine
+from ..storage.owners.flag_bits import FLAG_RUN, expect_flag_bits, pack_flags, unpack_flags
 from ..storage.owners.owner_order import OwnerOrder, run_starts
+from ..storage.scratch import starts_of
 from .channel import Call, Channel, Message
 
 __all__ = [
     "Apart",
+    "Back",
     "Begin",
     "Column",
     "Cut",
+    "Kind",
     "Local",
     "Piece",
     "Route",
     "Rows",
+    "Sendable",
     "Span",
     "Trip",
     "Wait",
@@ -68,13 +75,10 @@ __all__ = [
     "spans_of",
 ]
 
-_RUN_ROWS = 16
-"""Rows of one byte or more whose end is at a multiple of 16 bytes, if their begin is."""
-
 _FEW_ROWS = 1 << 20
 """That a rank receives: if fewer, they are worked on together with those that stay."""
 
-_MOST_ROWS = MAX_ROWS - 2 * _RUN_ROWS * MOST_OWNERS
+_MOST_ROWS = MAX_ROWS - 2 * FLAG_RUN * MOST_OWNERS
 """That a rank receives in a round, but for what cuts round up: a table takes no more in a call."""
 
 _SPARE = 16
@@ -96,6 +100,21 @@ class Rows(NamedTuple):
 
     at: int
     width: int
+
+
+class Kind(NamedTuple):
+    """What a column of answers has: rows of some bytes, or flags, a byte of 0 or 1 each, which travel as bits."""
+
+    width: int
+    are_flags: bool = False
+
+
+class Sendable(Protocol):
+    """A column as messages have it."""
+
+    def rows(self, begin: int, end: int) -> torch.Tensor:
+        """The bytes of some rows."""
+        ...
 
 
 class Column:
@@ -128,6 +147,38 @@ class Column:
         return self.rows(0, n).view(n, self.width)
 
 
+class _FlagBits:
+    """A column of flags as bits, in memory for messages. Rows are taken from a multiple of 8 on."""
+
+    def __init__(self, data: torch.Tensor) -> None:
+        self._data = data
+        self.at: int = data.data_ptr()
+
+    def rows(self, begin: int, end: int) -> torch.Tensor:
+        """Some rows: the bytes of their bits."""
+        first = begin // 8
+        return self._data[first : first - (begin - end) // 8]
+
+    def piece(self, begin: int, n: int) -> _FlagBits:
+        """Some rows: a column of these."""
+        return _FlagBits(self.rows(begin, begin + n))
+
+
+class _PackedFlags:
+    """The flags of a round as bits: each tail is at a multiple of `FLAG_RUN`."""
+
+    def __init__(self, bits: _FlagBits, cut: Cut) -> None:
+        self._bits = bits
+        self._places = {
+            begin: cut.whole + number * FLAG_RUN for number, (begin, end) in enumerate(cut.tails) if begin < end
+        }
+
+    def rows(self, begin: int, end: int) -> torch.Tensor:
+        """The bytes of the rows of a rank."""
+        place = self._places.get(begin, begin)
+        return self._bits.rows(place, place + end - begin)
+
+
 class Piece(Protocol):
     """Memory for the rows that an owner receives in a round, and for their answers."""
 
@@ -144,6 +195,10 @@ class Piece(Protocol):
         """The addresses of the columns of the ``n`` rows that were received."""
         ...
 
+    def packed(self, cut: Cut, stream: Any) -> Sequence[Sendable]:
+        """The answers of a round as they travel."""
+        ...
+
 
 class _Room(NamedTuple):
     """As `Piece`, of rows of a fixed width.
@@ -152,22 +207,34 @@ class _Room(NamedTuple):
     ----------
     n
         How many rows there is memory for.
+    bits
+        For answers that are flags, by their places.
     """
 
+    engine: Engine
     rows: list[Column]
     answers: list[Column]
     n: int
+    bits: dict[int, _FlagBits]
 
     def piece(self, begin: int, n: int) -> _Room:
         """The memory of some rows."""
         rows, answers = ([column.piece(begin, n) for column in columns] for columns in (self.rows, self.answers))
-        return _Room(rows, answers, n)
+        return _Room(self.engine, rows, answers, n, {k: bits.piece(begin, n) for k, bits in self.bits.items()})
 
     def receive(self, channel: Channel, call: Call, cut: Cut, moved: Sequence[Column], behind: Any) -> Wait:
         return exchanged(channel, call, cut.sent, moved, cut.received, self.rows, behind)
 
     def addresses(self, n: int) -> list[int]:
         return [column.at for column in self.rows]
+
+    def packed(self, cut: Cut, stream: Any) -> Sequence[Sendable]:
+        made: list[Sendable] = list(self.answers)
+        tails = [end - begin for begin, end in cut.tails]
+        for place, bits in self.bits.items():
+            pack_flags(self.engine, self.answers[place].at, bits.at, cut.whole, tails, stream)
+            made[place] = _PackedFlags(bits, cut)
+        return made
 
 
 Span = tuple[int, int]
@@ -202,17 +269,31 @@ class Cut(NamedTuple):
         The rows are those of the rank for itself, and are worked on where they lie.
     texts
         For each column of any length, such spans of its bytes (`ragged_trips`).
+    has_tails
+        There are second spans.
     """
 
     sent: list[Span]
     received: list[Span]
     stays: bool = False
     texts: tuple[tuple[list[Span], list[Span]], ...] = ()
+    has_tails: bool = False
 
     @property
     def n(self) -> int:
         """Rows that are received."""
         return self.received[-1][1]
+
+    @property
+    def whole(self) -> int:
+        """Rows that are received, ahead of the tails."""
+        return self.n - sum(end - begin for begin, end in self.tails)
+
+    @property
+    def tails(self) -> list[Span]:
+        """Spans of the tails that are received, if there are any."""
+        world = len(self.received) // 2
+        return self.received[world:] if self.has_tails else []
 
 
 class Route:
@@ -231,7 +312,7 @@ class Route:
     def __init__(self, channel: Channel, engine: Engine, piece_bytes: int, begin: Begin | None = None) -> None:
         self._channel, self._engine, self._piece_bytes = channel, engine, piece_bytes
         self._begin = begin
-        self._kept: dict[tuple[int, ...], _Room] = {}
+        self._kept = channel.memory(0)  # the pieces
 
     def go(
         self,
@@ -242,6 +323,7 @@ class Route:
         local: Local,
         prepare: Callable[[int], None] | None = None,
         *,
+        flags: Collection[int] = (),
         at_once: bool = False,
         apart: Apart | None = None,
         launches: bool = False,
@@ -259,6 +341,8 @@ class Route:
         prepare
             What an owner does before the first round, with the number of rows that it will receive. If that raises on
             one rank, no rank does anything to its table.
+        flags
+            Which of the answers are flags, a byte of 0 or 1 each. They travel as bits.
         at_once
             This owner would work on all rows faster than on those of several rounds.
         apart
@@ -279,7 +363,8 @@ class Route:
                 call.conclude(error, 0, has_begun=True)
             return
         hot, once = (None, None) if apart is None else apart
-        trip = self.trip(call, n, rows, [column.width for column in answers], at_once=at_once, apart=hot)
+        kinds = [Kind(column.width, place in flags) for place, column in enumerate(answers)]
+        trip = self.trip(call, n, rows, kinds, at_once=at_once, apart=hot)
         sources, targets = [Rows(made.at, made.width) for made in trip.back], [column.at for column in answers]
         trip.work(local, prepare, lambda: trip.restore(sources, targets, once), launches=launches)
 
@@ -288,34 +373,40 @@ class Route:
         call: Call,
         n: int,
         rows: Sequence[Rows],
-        widths: Sequence[int],
+        answers: Sequence[Kind],
         *,
         at_once: bool = False,
         apart: npt.NDArray[np.uint64] | None = None,
     ) -> Trip:
-        """Begin to take a batch to its owners: to the end of the header. Answers have columns of some widths."""
+        """Begin to take a batch to its owners: to the end of the header."""
         if self._begin is not None:
-            return self._begin(call, n, rows, widths)
+            return self._begin(call, n, rows, answers)
         channel, stream = self._channel, self._channel.stream()
         world = channel.world
+        if any(kind.are_flags for kind in answers):
+            expect_flag_bits(self._engine)
         header = channel.header()
         keys, numbers_at = rows[0], channel.numbers_at(header)
         order = OwnerOrder(
-            self._engine, keys.at, keys.width, n, world, numbers_at, stream, run_rows=_RUN_ROWS, apart=apart
+            self._engine, keys.at, keys.width, n, world, numbers_at, stream, run_rows=FLAG_RUN, apart=apart
         )
-        lines = n + _RUN_ROWS * world
+        lines = n + FLAG_RUN * world
         moved = [Column(channel.memory(lines * width), width) for _, width in rows]
-        back = [Column(channel.memory(lines * width), width) for width in widths]
+        back = Back(
+            self._engine,
+            [Column(channel.memory(lines * kind.width), kind.width) for kind in answers],
+            {place: _FlagBits(channel.memory(-(-lines // 8))) for place, kind in enumerate(answers) if kind.are_flags},
+        )
         of_rows = [column.width for column in rows]
-        spare = 2 * _RUN_ROWS * world
-        room = self._room(of_rows, widths, min(n + n // _SPARE, _MOST_ROWS) + spare if at_once else 0)
+        spare = 2 * FLAG_RUN * world
+        room = self._room(of_rows, answers, min(n + n // _SPARE, _MOST_ROWS) + spare if at_once else 0)
 
         counted = channel.mark()
         order.move([(given.at, made.at, made.width) for given, made in zip(rows, moved, strict=True)], stream)
         moved_by = channel.mark()
         counts = call.agree(header, counted, for_all=min(room.n - spare, _MOST_ROWS) if at_once else 0)
         received = [sum(row[rank] for row in counts) for rank in range(world)]
-        piece_rows = self._rows_of_a_piece([*of_rows, *widths])
+        piece_rows = self._rows_of_a_piece(of_rows, answers)
         is_one_round = max(received) <= min(piece_rows, _FEW_ROWS) or all(map(le, received, call.for_all))
         pieces: list[Piece]
         if is_one_round:
@@ -324,32 +415,66 @@ class Route:
             others = [[0 if peer == rank else row[peer] for peer in range(world)] for rank, row in enumerate(counts)]
             most = max(*map(sum, others), *map(sum, zip(*others, strict=True)))
             rounds = max(1, -(-most // piece_rows))
-            size = room.n // 2 // _RUN_ROWS * _RUN_ROWS
+            size = room.n // 2 // FLAG_RUN * FLAG_RUN
             pieces = [room.piece(begin, size) for begin in (0, size)]
             cuts = [_cut_of_own(counts, channel.rank), *_cuts(counts, channel.rank, rounds, others)]
-        begins = run_starts(counts[channel.rank], _RUN_ROWS)
+        begins = run_starts(counts[channel.rank], FLAG_RUN)
         runs = [(begin, begin + count) for begin, count in zip(begins, counts[channel.rank], strict=False)]
         return Trip(channel, call, order, moved, back, pieces, cuts, runs, begins[-1], moved_by)
 
-    def _rows_of_a_piece(self, widths: Sequence[int]) -> int:
-        return max(1, min(_MOST_ROWS, self._piece_bytes // max(1, sum(widths))))
+    def _rows_of_a_piece(self, of_rows: Sequence[int], answers: Sequence[Kind]) -> int:
+        row_bytes = sum(of_rows) + sum(kind.width for kind in answers)
+        return max(1, min(_MOST_ROWS, self._piece_bytes // max(1, row_bytes)))
 
-    def _room(self, of_rows: Sequence[int], of_answers: Sequence[int], least: int) -> _Room:
-        """Memory for two pieces of these widths, which the route keeps; or for more rows, which it does not keep."""
-        n = self._rows_of_a_piece([*of_rows, *of_answers])
-        n += 2 * _RUN_ROWS * self._channel.world  # each cut may round up, and have a tail
-        n = 2 * (n + -n % _RUN_ROWS)
-        if least > n:
-            return self._made(of_rows, of_answers, least)
-        key = (len(of_rows), *of_rows, *of_answers)
-        if key not in self._kept:
-            self._kept[key] = self._made(of_rows, of_answers, n)
-        return self._kept[key]
+    def _room(self, of_rows: Sequence[int], answers: Sequence[Kind], wanted: int) -> _Room:
+        """Memory for as many rows as a caller wants, if there is so much; or for two pieces, which the route keeps."""
+        n = self._rows_of_a_piece(of_rows, answers)
+        n += 2 * FLAG_RUN * self._channel.world  # each cut may round up, and have a tail
+        n = 2 * (n + -n % FLAG_RUN)
+        if wanted > n:
+            with suppress(MemoryError):
+                starts = _starts(of_rows, answers, wanted)
+                return _room_in(self._engine, self._channel.memory(starts[-1]), starts, of_rows, answers, wanted)
+        starts = _starts(of_rows, answers, n)
+        if len(self._kept) < starts[-1]:
+            self._kept = self._kept[:0]  # before there is more
+            self._kept = self._channel.memory(starts[-1])
+        return _room_in(self._engine, self._kept, starts, of_rows, answers, n)
 
-    def _made(self, of_rows: Sequence[int], of_answers: Sequence[int], n: int) -> _Room:
-        memory = self._channel.memory
-        rows, answers = ([Column(memory(n * width), width) for width in widths] for widths in (of_rows, of_answers))
-        return _Room(rows, answers, n)
+
+def _starts(of_rows: Sequence[int], answers: Sequence[Kind], n: int) -> list[int]:
+    """Where the columns of so many rows begin in one memory: of rows, of answers, and of flags as bits."""
+    widths = [*of_rows, *(kind.width for kind in answers)]
+    return starts_of([n * width for width in widths] + [-(-n // 8) for kind in answers if kind.are_flags])
+
+
+def _room_in(
+    engine: Engine, memory: torch.Tensor, starts: Sequence[int], of_rows: Sequence[int], answers: Sequence[Kind], n: int
+) -> _Room:
+    parts = (memory[begin:end] for begin, end in pairwise(starts))
+    rows = [Column(next(parts), width) for width in of_rows]
+    columns = [Column(next(parts), kind.width) for kind in answers]
+    bits = {place: _FlagBits(next(parts)) for place, kind in enumerate(answers) if kind.are_flags}
+    return _Room(engine, rows, columns, n, bits)
+
+
+class Back(NamedTuple):
+    """Memory for the answers of a batch in the order of owners: its columns, and the bits of those that are flags."""
+
+    engine: Engine
+    columns: list[Column]
+    bits: dict[int, _FlagBits]
+
+    def targets(self) -> list[Sendable]:
+        """What answers of other ranks are received into."""
+        return [self.bits.get(place, column) for place, column in enumerate(self.columns)]
+
+    def unpack(self, spans: Sequence[Span], stream: Any) -> None:
+        """Write the flags of some rows, of which bits have come."""
+        for place, bits in self.bits.items():
+            for begin, end in spans:
+                to = self.columns[place].row_at(begin)
+                unpack_flags(self.engine, bits.at + begin // 8, to, end - begin, stream)
 
 
 class Trip:
@@ -357,8 +482,6 @@ class Trip:
 
     Attributes
     ----------
-    back
-        The answers of the owners, in the order of owners.
     cuts
         The rows of each round.
     runs
@@ -373,7 +496,7 @@ class Trip:
         call: Call,
         order: OwnerOrder,
         moved: list[Column],
-        back: list[Column],
+        back: Back,
         pieces: Sequence[Piece],
         cuts: list[Cut],
         runs: list[Span],
@@ -382,7 +505,12 @@ class Trip:
     ) -> None:
         self._channel, self._call, self._order = channel, call, order
         self._moved, self._pieces, self._moved_by = moved, pieces, moved_by
-        self.back, self.cuts, self.runs, self.rows = back, cuts, runs, rows
+        self._back, self.cuts, self.runs, self.rows = back, cuts, runs, rows
+
+    @property
+    def back(self) -> list[Column]:
+        """The answers of the owners, in the order of owners."""
+        return self._back.columns
 
     def work(
         self,
@@ -417,9 +545,11 @@ class Trip:
                     done += 1
                 except BaseException as raised:
                     error = raised
-        if finish is not None and error is None:
+        if error is None:
             try:
-                finish()
+                self._back.unpack(self._arrived(), self._channel.stream())
+                if finish is not None:
+                    finish()
             except BaseException as raised:
                 error = raised
         self._call.conclude(error, done, has_begun=True)
@@ -466,10 +596,19 @@ class Trip:
         return piece.receive(self._channel, self._call, cut, self._moved, behind)
 
     def _send_back(self, cut: Cut, piece: Piece) -> Wait:
-        return exchanged(self._channel, self._call, cut.received, piece.answers, cut.sent, self.back)
+        sources = piece.packed(cut, self._channel.stream())
+        return exchanged(self._channel, self._call, cut.received, sources, cut.sent, self._back.targets())
+
+    def _arrived(self) -> list[Span]:
+        """The rows in the order of owners whose answers have travelled, and some between runs."""
+        stay = [cut.sent[self._channel.rank] for cut in self.cuts if cut.stays]
+        if not stay:
+            return [(0, self.rows)]
+        ((begin, end),) = stay
+        return [(0, begin), (end + -end % FLAG_RUN, self.rows)]
 
 
-Begin = Callable[[Call, int, Sequence[Rows], Sequence[int]], Trip]
+Begin = Callable[[Call, int, Sequence[Rows], Sequence[Kind]], Trip]
 """As `Route.trip`."""
 
 
@@ -485,9 +624,9 @@ def exchanged(
     channel: Channel,
     call: Call,
     spans: Sequence[Span],
-    sources: Sequence[Column],
+    sources: Sequence[Sendable],
     other_spans: Sequence[Span],
-    targets: Sequence[Column],
+    targets: Sequence[Sendable],
     behind: Any = None,
 ) -> Wait:
     """Begin to exchange columns: the rows of each rank's spans go to that rank, into its other spans; what waits.
@@ -524,7 +663,7 @@ def spans_of(counts: Sequence[int]) -> list[Span]:
 
 def _cut_of_own(counts: list[list[int]], me: int) -> Cut:
     """The rows of one rank for itself, as a round."""
-    begin, n = run_starts(counts[me], _RUN_ROWS)[me], counts[me][me]
+    begin, n = run_starts(counts[me], FLAG_RUN)[me], counts[me][me]
     sent = [(begin, begin + n if peer == me else begin) for peer in range(len(counts))]
     received = [(0 if peer <= me else n, 0 if peer < me else n) for peer in range(len(counts))]
     return Cut(sent, received, stays=True)
@@ -538,7 +677,7 @@ def _cuts(counts: list[list[int]], me: int, rounds: int, going: list[list[int]] 
     counts, going
         Rows of each rank for each other one, and how many of them go in these rounds. None: all.
     """
-    begins, going = run_starts(counts[me], _RUN_ROWS), going or counts
+    begins, going = run_starts(counts[me], FLAG_RUN), going or counts
     return [_cut(begins, going, me, number, rounds) for number in range(rounds)]
 
 
@@ -553,13 +692,13 @@ def _cut(begins: Sequence[int], going: list[list[int]], me: int, number: int, ro
         at += size
     if is_last:
         for peer, (begin, count) in enumerate(zip(begins, going[me], strict=False)):
-            tail = going[peer][me] % _RUN_ROWS
-            tails.append(((begin + count - count % _RUN_ROWS, begin + count), (at, at + tail)))
+            tail = going[peer][me] % FLAG_RUN
+            tails.append(((begin + count - count % FLAG_RUN, begin + count), (at, at + tail)))
             at += tail
     sent, received = zip(*whole, *tails, strict=True)
-    return Cut(list(sent), list(received))
+    return Cut(list(sent), list(received), has_tails=is_last)
 
 
 def _whole_rows(count: int, number: int, rounds: int) -> int:
-    """How many of some rows go before a round: a multiple of `_RUN_ROWS`."""
-    return count // _RUN_ROWS * number // rounds * _RUN_ROWS
+    """How many of some rows go before a round: a multiple of `FLAG_RUN`."""
+    return count // FLAG_RUN * number // rounds * FLAG_RUN

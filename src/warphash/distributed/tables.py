@@ -140,14 +140,52 @@ class ShardedTable(Generic[T]):
         return f"<{type(self).__name__}, rank {self.rank} of {self.world}: {self.local!r}>"
 
     def contains(self, keys: Any, *, order: str = "given") -> Any:
-        """Which keys are there: bool[n]. See `HashMap.contains`, and `ShardedMap.find` for ``order``."""
+        """Which keys are there. Collective. See `HashMap.contains`.
+
+        Parameters
+        ----------
+        keys
+            This rank's, as of `HashMap`; n is 0 on some ranks, if they have none.
+        order
+            As of `ShardedMap.find`: with ``"owner"``, the ``columns`` are the flags.
+
+        Returns
+        -------
+        bool[n]
+            True where the key is there. With ``order="owner"``, an `Exchanged`.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank's arguments are wrong, or there is no room on a rank. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
+        """
         local: Any = self.local
         if order != "given":
             return self._left_with_owners("contains", order, keys, lambda own: [(PRESENCE, local.contains(own))])
         return self._look_up(keys, None, None)[1]
 
     def erase(self, keys: Any) -> Any:
-        """Erase keys: bool[n], True where this element erased its key. See `HashMap.erase`."""
+        """Erase keys. Collective. See `HashMap.erase`.
+
+        Parameters
+        ----------
+        keys
+            This rank's, as of `HashMap`; n is 0 on some ranks, if they have none.
+
+        Returns
+        -------
+        bool[n]
+            True where this element erased its key.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank's arguments are wrong, or there is no room on a rank. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
+        """
         local: Any = self.local
         with self._channel.call("erase") as call:
             seen, fits = self._front.sought(keys)
@@ -159,20 +197,39 @@ class ShardedTable(Generic[T]):
         return added.library.export(added)
 
     def reserve(self, n: int) -> None:
-        """Make room for ``n`` keys of all ranks together, so that their shares surely fit."""
+        """Make room for ``n`` keys of all ranks together, so that their shares surely fit. Collective.
+
+        Parameters
+        ----------
+        n
+            The same on all ranks.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank's arguments are wrong, or there is no room on a rank. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
+        """
         with self._channel.call(f"reserve({n})") as call:
             self.local.reserve(self._share(integer("n", n, 0)))
             call.agree()
 
     def clear(self) -> None:
-        """Forget all keys of all ranks."""
+        """Forget all keys of all ranks. Collective."""
         with self._channel.call("clear") as call:
             self.local._need("clear")
             call.agree()
             self.local.clear()
 
     def total(self) -> int:
-        """Keys of all ranks together. Collective, and so no ``len``; the rank's own are ``len(m.local)``."""
+        """Keys of all ranks together. Collective, and so no ``len``; the rank's own are ``len(m.local)``.
+
+        Returns
+        -------
+        int
+            The same on all ranks.
+        """
         with self._channel.call("total") as call:
             return call.total(len(self.local))
 
@@ -220,6 +277,11 @@ class ShardedTable(Generic[T]):
         group, device, piece_bytes
             As of `ShardedMap`.
 
+        Returns
+        -------
+        ShardedMap, ShardedSet or ShardedMultiMap
+            A table of this class.
+
         Raises
         ------
         CollectiveError
@@ -242,11 +304,23 @@ class ShardedTable(Generic[T]):
         of any other number of ranks ``load({"table": table}, checkpoint_id=path)``, with a table of the same class and
         types. If the table has a group of its own, give that to both. The layout of the state is told at the head of
         ``distributed/state.py``.
+
+        Returns
+        -------
+        dict of str to tensor
+            What `load_state_dict` takes.
         """
         return state_of(self._channel, self.local)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Hold what `state_dict` gave, in place of all keys. The options stay, and ``local`` is a new table.
+        """Hold what `state_dict` gave, in place of all keys. Collective.
+
+        The options stay, and ``local`` is a new table.
+
+        Parameters
+        ----------
+        state
+            What `state_dict` returned, as the library has resharded it.
 
         Raises
         ------
@@ -347,6 +421,7 @@ class ShardedTable(Generic[T]):
         values: Any,
         verb: Verb,
         *,
+        may_refuse: bool = False,
         repeats: bool = True,
         combine: Combine | None = None,
         may_repeat: bool = True,
@@ -355,6 +430,9 @@ class ShardedTable(Generic[T]):
 
         Parameters
         ----------
+        may_refuse
+            The verb has options that it may refuse. So it gets no rows first, and all ranks hear what it says of that
+            before any begins.
         repeats
             The same call may be made again after an error. If not, room is made on all ranks before any rank begins.
         combine, may_repeat
@@ -363,6 +441,8 @@ class ShardedTable(Generic[T]):
         with self._keeping(text) as call:
             pairs = self.local._parts.updates.view_pairs(keys, values)
             self._front.note_kind(pairs[0])
+            if may_refuse:
+                verb(*self._arrays([0, 0], 0))
             prepare = None if repeats else self._make_room
             work = self._by_verb(verb)
             (added,) = self._answered(
@@ -412,6 +492,10 @@ class ShardedTable(Generic[T]):
         front, seen = self._front, given[0]
         at_once = inserts and len(self.local) <= seen.rows // _LARGER
         made = [front.rows_for(seen, each.column) for each in wanted]
+        flags = [place for place, each in enumerate(wanted) if each.column is PRESENCE]
+        go: Callable[..., None] = partial(
+            self._route.go, call, local=local, prepare=prepare, flags=flags, at_once=at_once, launches=launches
+        )
 
         def body(n: int, at: list[int], to: list[int]) -> None:
             rows = [Rows(place, column.nbytes) for place, column in zip(at, front.stored, strict=False)]
@@ -419,7 +503,7 @@ class ShardedTable(Generic[T]):
             if not (repeats.often or (len(repeats.hot) and combine is not None)):
                 answers = [Rows(place, each.column.nbytes) for place, each in zip(to, wanted, strict=True)]
                 apart = Apart(repeats.hot, [not each.of_every_element for each in wanted])
-                self._route.go(call, n, rows, answers, local, prepare, at_once=at_once, apart=apart, launches=launches)
+                go(n=n, rows=rows, answers=answers, apart=apart)
                 return
             batch = Combined(self._channel, front.engine, self._exact(rows[0], n), n)
             firsts = [batch.first(column) for column in rows]
@@ -428,7 +512,7 @@ class ShardedTable(Generic[T]):
             room = [batch.answers(each.column.nbytes, of_every_element=each.of_every_element) for each in wanted]
             columns = firsts, [each.column for each in room]
             sent, answers = ([Rows(column.at, column.width) for column in some] for some in columns)
-            self._route.go(call, batch.n, sent, answers, local, prepare, at_once=at_once, launches=launches)
+            go(n=batch.n, rows=sent, answers=answers)
             for each, place in zip(room, to, strict=True):
                 each.write(place)
 
@@ -518,15 +602,15 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
     piece_bytes
         Rows and answers that a rank sends or receives at once; a larger batch goes in rounds. By default, 64 MB on a
         CPU, and 256 MB on a GPU.
-    capacity
-        Keys of all ranks together to make room for.
-    options
-        Those of `HashMap`.
+    **options
+        Those of `HashMap`. ``capacity`` counts the keys of all ranks together.
 
     Attributes
     ----------
     local
         The `HashMap` of this rank's own keys. Reading it is not collective.
+    note
+        What goes along with the table in its checkpoint; see `save`.
 
     Raises
     ------
@@ -565,25 +649,83 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
         super().__init__(key, value, group=group, device=device, piece_bytes=piece_bytes, **options)
 
     def insert(self, keys: Any, values: Any, *, assume_unique: bool = False) -> Any:
-        """Add the keys that are absent: bool[n], True where this element added its key. See `HashMap.insert`.
+        """Add the keys that are absent. Collective. See `HashMap.insert`.
 
-        ``assume_unique``: no key is twice in the batches of all ranks together.
+        Parameters
+        ----------
+        keys
+            This rank's, as of `HashMap`; n is 0 on some ranks, if they have none.
+        values
+            As of `HashMap.insert`.
+        assume_unique
+            No key is twice in the batches of all ranks together.
+
+        Returns
+        -------
+        bool[n]
+            True where this element added its key.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank's arguments are wrong, or there is no room on a rank. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
         """
         verb = partial(self.local.insert, assume_unique=assume_unique)
         text = f"insert, assume_unique={assume_unique}"
         return self._updated(text, keys, values, verb, may_repeat=not assume_unique)
 
     def assign(self, keys: Any, values: Any) -> Any:
-        """Insert or overwrite: bool[n], True where the key is new. See `HashMap.assign`."""
+        """Insert or overwrite. Collective. See `HashMap.assign`.
+
+        Parameters
+        ----------
+        keys
+            This rank's, as of `HashMap`; n is 0 on some ranks, if they have none.
+        values
+            As of `HashMap.assign`.
+
+        Returns
+        -------
+        bool[n]
+            True where the key is new.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank's arguments are wrong, or there is no room on a rank. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
+        """
         return self._updated("assign", keys, values, self.local.assign)
 
     def upsert(self, keys: Any, values: Any, op: Any) -> Any:
-        """Insert, or combine with the value that is there: bool[n], True where the key is new. See `HashMap.upsert`.
+        """Insert, or combine with the value that is there. Collective. See `HashMap.upsert`.
 
         ``"first"`` and ``"last"`` are those of a rank's own elements; of elements of several ranks, it is undefined
         which comes first. For ``"add"`` and ``"xor"``, all ranks make room for what they receive before any begins. If
         a rank has no room, the error's ``has_begun`` is False, nothing has changed, and the call can be made again. If
         it is True, a rank had no memory to work with: some values are combined, and a checkpoint has those of before.
+
+        Parameters
+        ----------
+        keys
+            This rank's, as of `HashMap`; n is 0 on some ranks, if they have none.
+        values, op
+            As of `HashMap.upsert`; ``op`` is the same on all ranks.
+
+        Returns
+        -------
+        bool[n]
+            True where the key is new.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank's arguments are wrong, or there is no room on a rank. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
         """
         local, front = self.local, self._front
 
@@ -597,10 +739,10 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
             once._parts.lookups.find(self._array(keys.at, batch.n, front.key), *places, front.value.default(0))
             return made
 
-        verb, text = partial(local.upsert, op=op), f"upsert {op!r}"
+        updated = partial(self._updated, f"upsert {op!r}", keys, values, partial(local.upsert, op=op), may_refuse=True)
         if front.value.has_any_length:
-            return self._updated(text, keys, values, verb, may_repeat=op == "first")
-        return self._updated(text, keys, values, verb, repeats=op in _REPEATABLE, combine=combine)
+            return updated(may_repeat=op == "first")
+        return updated(repeats=op in _REPEATABLE, combine=combine)
 
     @overload
     def find(self, keys: Any, default: Any = 0, *, order: Literal["given"] = "given") -> tuple[Any, Any]: ...
@@ -609,17 +751,31 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
     def find(self, keys: Any, default: Any = 0, *, order: Literal["owner"]) -> Exchanged: ...
 
     def find(self, keys: Any, default: Any = 0, *, order: str = "given") -> Any:
-        """Values of keys: ``(values[n], found[n])``, with ``default`` for absent keys. See `HashMap.find`.
+        """Values of keys, and which keys are there. Collective. See `HashMap.find`.
 
         Parameters
         ----------
-        keys, default
-            As of `HashMap.find`.
+        keys
+            This rank's, as of `HashMap`; n is 0 on some ranks, if they have none.
+        default
+            As of `HashMap.find`; the same on all ranks.
         order
             ``"owner"`` leaves the answers with the owners of the keys, and nothing travels back. Each rank gets an
             `Exchanged`: ``keys`` are those of all ranks that this rank owns, also those that are not there, and
             ``columns`` are their values and whether they were found. The keys of rank 0 come first, then those of rank
             1, and so on; those of one rank are in its order. Keys that the key type does not have are left out.
+
+        Returns
+        -------
+        values[n], found[n]
+            As of `HashMap.find`. With ``order="owner"``, an `Exchanged`.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank's arguments are wrong, or there is no room on a rank. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
 
         Examples
         --------
@@ -641,9 +797,26 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
         return self._left_with_owners("find", order, keys, ask, column, default)
 
     def find_or_insert(self, keys: Any, values: Any) -> tuple[Any, Any]:
-        """Values of keys, those just added where the key was absent; and which elements added theirs.
+        """Insert and find in one operation. Collective. See `HashMap.find_or_insert`.
 
-        See `HashMap.find_or_insert`.
+        Parameters
+        ----------
+        keys
+            This rank's, as of `HashMap`; n is 0 on some ranks, if they have none.
+        values
+            For the keys that are absent.
+
+        Returns
+        -------
+        values[n], bool[n]
+            The value that each key has now; and True where this element added its key.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank's arguments are wrong, or there is no room on a rank. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
         """
         local: Any = self.local
         front = self._front
@@ -703,7 +876,7 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
             )
             columns = asked.keys, asked.found, asked.numbers.column
             rows = [Rows(column.at, column.width) for column in columns]
-            self._route.go(call, batch.n, rows[:1], rows[1:], self._finding(value, bytes(value.nbytes)))
+            self._route.go(call, batch.n, rows[:1], rows[1:], self._finding(value, bytes(value.nbytes)), flags=[0])
             kept.append(asked)
 
         with self._keeping(f"number, first={first}") as call:
@@ -730,12 +903,41 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
         return value.exported(made[0]), made[1].library.export(made[1])
 
     def to_arrays(self, *, like: Any = None) -> tuple[Any, Any]:
-        """Keys and values of this rank's own part. Not collective. See `HashMap.to_arrays`."""
+        """Keys and values of this rank's own part. Not collective. See `HashMap.to_arrays`.
+
+        Parameters
+        ----------
+        like
+            As of `HashMap.to_arrays`.
+
+        Returns
+        -------
+        keys, values
+            Arrays of one length.
+        """
         return self.local.to_arrays(like=like)
 
 
 class ShardedSet(ShardedTable[HashSet[Any]]):
-    """A hash set over the ranks of a process group. See `ShardedMap` for the parameters."""
+    """A hash set over the ranks of a process group.
+
+    Parameters
+    ----------
+    key, group, device, piece_bytes, **options
+        As of `ShardedMap`.
+
+    Attributes
+    ----------
+    local
+        The `HashSet` of this rank's own keys. Reading it is not collective.
+    note
+        What goes along with the set in its checkpoint; see `save`.
+
+    Raises
+    ------
+    CollectiveError
+        As `ShardedMap`.
+    """
 
     _table = HashSet
 
@@ -751,13 +953,44 @@ class ShardedSet(ShardedTable[HashSet[Any]]):
         super().__init__(key, group=group, device=device, piece_bytes=piece_bytes, **options)
 
     def insert(self, keys: Any, *, assume_unique: bool = False) -> Any:
-        """Add keys: bool[n], True where this element added its key. See `ShardedMap.insert`."""
+        """Add keys. Collective. See `ShardedMap.insert`.
+
+        Parameters
+        ----------
+        keys
+            This rank's, as of `HashMap`; n is 0 on some ranks, if they have none.
+        assume_unique
+            As of `ShardedMap.insert`.
+
+        Returns
+        -------
+        bool[n]
+            True where this element added its key.
+
+        Raises
+        ------
+        CollectiveError
+            If a rank's arguments are wrong, or there is no room on a rank. All ranks raise it.
+        PeerLost
+            If a rank does not answer.
+        """
         verb = partial(self.local.insert, assume_unique=assume_unique)
         text = f"insert, assume_unique={assume_unique}"
         return self._updated(text, keys, None, verb, may_repeat=not assume_unique)
 
     def to_arrays(self, *, like: Any = None) -> Any:
-        """Keys of this rank's own part. Not collective."""
+        """Keys of this rank's own part. Not collective.
+
+        Parameters
+        ----------
+        like
+            As of `HashSet.keys`.
+
+        Returns
+        -------
+        keys
+            An array.
+        """
         return self.local.keys(like=like)
 
 

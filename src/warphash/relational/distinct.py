@@ -25,7 +25,19 @@ __all__ = [
 
 
 class UniqueAll(NamedTuple):
-    """What `unique_all` answers."""
+    """What `unique_all` answers.
+
+    Attributes
+    ----------
+    values
+        The distinct elements, in the order of first appearance.
+    indices
+        Where each first appears; int64.
+    inverse_indices
+        The number of each element among the distinct ones, of the shape of the array; int64.
+    counts
+        How often each appears; int64.
+    """
 
     values: Any
     indices: Any
@@ -34,14 +46,30 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """What `unique_counts` answers."""
+    """What `unique_counts` answers.
+
+    Attributes
+    ----------
+    values
+        The distinct elements, in the order of first appearance.
+    counts
+        How often each appears; int64.
+    """
 
     values: Any
     counts: Any
 
 
 class UniqueInverse(NamedTuple):
-    """What `unique_inverse` answers."""
+    """What `unique_inverse` answers.
+
+    Attributes
+    ----------
+    values
+        The distinct elements, in the order of first appearance.
+    inverse_indices
+        The number of each element among the distinct ones, of the shape of the array; int64.
+    """
 
     values: Any
     inverse_indices: Any
@@ -186,12 +214,30 @@ def unique_all(x: Any, /) -> UniqueAll:
 def unique_counts(x: Any, /) -> UniqueCounts:
     """Find the distinct elements of an array, and how often each appears.
 
-    Parameters, exceptions and cost are those of `unique_all`.
+    Parameters
+    ----------
+    x
+        As of `unique`.
 
     Returns
     -------
     UniqueCounts
         ``values`` and ``counts``.
+
+    Raises
+    ------
+    DtypeError, DeviceError, ShapeError, MemoryError
+        As `unique`.
+
+    Notes
+    -----
+    O(n).
+
+    Examples
+    --------
+    >>> import numpy as np, warphash
+    >>> warphash.unique_counts(np.array([4, 2, 4]))
+    UniqueCounts(values=array([4, 2]), counts=array([2, 1]))
     """
     elements, numbers = _numbered(x, counts=True)
     return UniqueCounts(elements.taken(numbers.firsts), elements.apart(numbers.count_of_each))
@@ -200,12 +246,30 @@ def unique_counts(x: Any, /) -> UniqueCounts:
 def unique_inverse(x: Any, /) -> UniqueInverse:
     """Find the distinct elements of an array, and the number of each element among them.
 
-    Parameters, exceptions and cost are those of `unique_all`.
+    Parameters
+    ----------
+    x
+        As of `unique`.
 
     Returns
     -------
     UniqueInverse
         ``values`` and ``inverse_indices``.
+
+    Raises
+    ------
+    DtypeError, DeviceError, ShapeError, MemoryError
+        As `unique`.
+
+    Notes
+    -----
+    O(n).
+
+    Examples
+    --------
+    >>> import numpy as np, warphash
+    >>> warphash.unique_inverse(np.array([4, 2, 4]))
+    UniqueInverse(values=array([4, 2]), inverse_indices=array([0, 1, 0]))
     """
     elements, numbers = _numbered(x, codes=True)
     return UniqueInverse(elements.taken(numbers.firsts), elements.for_each(numbers.code_of_each))
@@ -214,12 +278,30 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
 def unique_values(x: Any, /) -> Any:
     """Find the distinct elements of an array.
 
-    Parameters, exceptions and cost are those of `unique_all`.
+    Parameters
+    ----------
+    x
+        As of `unique`.
 
     Returns
     -------
     values
         In the order of first appearance. Each NaN is an element of its own.
+
+    Raises
+    ------
+    DtypeError, DeviceError, ShapeError, MemoryError
+        As `unique`.
+
+    Notes
+    -----
+    O(n).
+
+    Examples
+    --------
+    >>> import numpy as np, warphash
+    >>> warphash.unique_values(np.array([4, 2, 4]))
+    array([4, 2])
     """
     elements, numbers = _numbered(x)
     return elements.taken(numbers.firsts)

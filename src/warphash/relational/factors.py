@@ -192,6 +192,11 @@ def nunique(x: Any, *, dropna: bool = True) -> int:
     dropna
         Leave out nulls, NaN and NaT, and rows with one of them.
 
+    Returns
+    -------
+    int
+        How many distinct elements there are.
+
     Raises
     ------
     DtypeError, DeviceError, ShapeError, MemoryError

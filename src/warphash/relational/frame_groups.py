@@ -21,6 +21,13 @@ class FrameGroupBy:
     """Rows of a frame in groups, one for each distinct key. Made by `group_by`.
 
     Keys are numbered anew in each call. So several aggregates take less time in one call of `agg`.
+
+    Examples
+    --------
+    >>> import numpy as np, warphash
+    >>> frame = {"shop": np.array([7, 3, 7]), "price": np.array([1.5, 4.0, 2.5])}
+    >>> warphash.group_by(frame, "shop").agg(dearest=("price", "max"))
+    {'shop': array([7, 3]), 'dearest': array([2.5, 4. ])}
     """
 
     def __init__(self, frame: Frame, keys: Sequence[int], summarise: Callable[..., Any]) -> None:
@@ -31,6 +38,8 @@ class FrameGroupBy:
 
         Parameters
         ----------
+        *unnamed
+            None is taken: the error says how answers are named.
         **asked
             For each column of the answer: ``(name, operation)``, of a column of the frame, or ``"size"``. Operations
             are those of `GroupBy.agg`. A column may also be given itself, in place of its name.
@@ -50,6 +59,13 @@ class FrameGroupBy:
         Notes
         -----
         O(n) for n rows; as of `GroupBy.agg`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> frame = {"shop": np.array([7, 3, 7]), "price": np.array([1.5, 4.0, 2.5])}
+        >>> warphash.group_by(frame, "shop").agg(total=("price", "sum"))
+        {'shop': array([7, 3]), 'total': array([4., 4.])}
         """
         refuse_unnamed(unnamed)
         names = [self._frame.names[place] for place in self._keys]
@@ -62,7 +78,20 @@ class FrameGroupBy:
         return self._frame.made({**dict(zip(names, keys, strict=True)), **made.columns})
 
     def size(self) -> Any:
-        """How many rows each group has, in a column ``"size"``."""
+        """How many rows each group has.
+
+        Returns
+        -------
+        frame
+            The keys, and a column ``"size"``, int64.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> frame = {"shop": np.array([7, 3, 7]), "price": np.array([1.5, 4.0, 2.5])}
+        >>> warphash.group_by(frame, "shop").size()
+        {'shop': array([7, 3]), 'size': array([2, 1])}
+        """
         return self.agg(size="size")
 
     def _given(self, name: str, given: Any, columns: dict[int, Any]) -> Any:

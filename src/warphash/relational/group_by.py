@@ -37,32 +37,163 @@ class Summaries(ABC):
         """Summarise columns group by group: ``name=(column, operation)`` for each answer."""
 
     def size(self) -> Any:
-        """How many rows each group has, as `agg`."""
+        """How many rows each group has, as `agg`.
+
+        Returns
+        -------
+        array[groups]
+            int64, in the order of the groups.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> groups = warphash.group_by(np.array([7, 3, 7]))
+        >>> groups.size()
+        array([2, 1])
+        """
         return self.agg(size="size")["size"]
 
     def count(self, column: Any) -> Any:
-        """How many values of a column each group has, as `agg`."""
+        """How many values of a column each group has, as `agg`.
+
+        Parameters
+        ----------
+        column
+            As of `agg`.
+
+        Returns
+        -------
+        array[groups]
+            int64, in the order of the groups. Nulls are not counted.
+
+        Raises
+        ------
+        DtypeError, DeviceError, ShapeError, MemoryError
+            As `agg`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> warphash.group_by(np.array([7, 3, 7])).count(np.array([1.5, 4.0, 2.5]))
+        array([2, 1])
+        """
         return self.agg(count=(column, "count"))["count"]
 
     def sum(self, column: Any) -> Any:
-        """The sum of a column's values in each group, as `agg`."""
+        """The sum of a column's values in each group, as `agg`.
+
+        Parameters
+        ----------
+        column
+            As of `agg`.
+
+        Returns
+        -------
+        array[groups]
+            Of integers 64 bits wide, of floating-point numbers float64.
+
+        Raises
+        ------
+        DtypeError, DeviceError, ShapeError, MemoryError
+            As `agg`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> warphash.group_by(np.array([7, 3, 7])).sum(np.array([1.5, 4.0, 2.5]))
+        array([4., 4.])
+        """
         return self.agg(sum=(column, "sum"))["sum"]
 
     def mean(self, column: Any) -> Any:
-        """The mean of a column's values in each group, as `agg`."""
+        """The mean of a column's values in each group, as `agg`.
+
+        Parameters
+        ----------
+        column
+            As of `agg`.
+
+        Returns
+        -------
+        array[groups]
+            float64.
+
+        Raises
+        ------
+        DtypeError, DeviceError, ShapeError, MemoryError
+            As `agg`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> warphash.group_by(np.array([7, 3, 7])).mean(np.array([1.5, 4.0, 2.5]))
+        array([2., 4.])
+        """
         return self.agg(mean=(column, "mean"))["mean"]
 
     def min(self, column: Any) -> Any:
-        """The least of a column's values in each group, as `agg`."""
+        """The least of a column's values in each group, as `agg`.
+
+        Parameters
+        ----------
+        column
+            As of `agg`.
+
+        Returns
+        -------
+        array[groups]
+            Of the type of the column.
+
+        Raises
+        ------
+        DtypeError, DeviceError, ShapeError, MemoryError
+            As `agg`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> warphash.group_by(np.array([7, 3, 7])).min(np.array([1.5, 4.0, 2.5]))
+        array([1.5, 4. ])
+        """
         return self.agg(min=(column, "min"))["min"]
 
     def max(self, column: Any) -> Any:
-        """The greatest of a column's values in each group, as `agg`."""
+        """The greatest of a column's values in each group, as `agg`.
+
+        Parameters
+        ----------
+        column
+            As of `agg`.
+
+        Returns
+        -------
+        array[groups]
+            Of the type of the column.
+
+        Raises
+        ------
+        DtypeError, DeviceError, ShapeError, MemoryError
+            As `agg`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> warphash.group_by(np.array([7, 3, 7])).max(np.array([1.5, 4.0, 2.5]))
+        array([2.5, 4. ])
+        """
         return self.agg(max=(column, "max"))["max"]
 
 
 class GroupRows(NamedTuple):
-    """The rows of each group: those of group ``g`` are ``rows[offsets[g] : offsets[g + 1]]``, ascending; int64."""
+    """The rows of each group: those of group ``g`` are ``rows[offsets[g] : offsets[g + 1]]``.
+
+    Attributes
+    ----------
+    offsets
+        Where the rows of each group begin, and the end: int64[groups + 1].
+    rows
+        Numbers of rows, ascending in each group; int64.
+    """
 
     offsets: Any
     rows: Any
@@ -78,6 +209,13 @@ class Aggregates:
         The key of each group.
     columns
         The answers by their names, one for each group.
+
+    Examples
+    --------
+    >>> import numpy as np, warphash
+    >>> made = warphash.group_by(np.array([7, 3, 7])).agg(sold="size")
+    >>> list(made), made.keys, made["sold"]
+    (['sold'], array([7, 3]), array([2, 1]))
     """
 
     keys: Any
@@ -97,6 +235,13 @@ class GroupBy(Summaries):
     """Keys in groups, one for each distinct key. Made by `group_by`.
 
     Keys are numbered anew in each call. So several aggregates take less time in one call of `agg`.
+
+    Examples
+    --------
+    >>> import numpy as np, warphash
+    >>> groups = warphash.group_by(np.array([7, 3, 7]))
+    >>> groups.keys, groups.codes
+    (array([7, 3]), array([0, 1, 0]))
     """
 
     def __init__(self, elements: Elements, missing: Missing, is_sorted: bool) -> None:
@@ -116,7 +261,24 @@ class GroupBy(Summaries):
         return self._elements.for_each(self._groups(codes=True).codes)
 
     def rows(self) -> GroupRows:
-        """The rows of each group. O(n)."""
+        """The rows of each group.
+
+        Returns
+        -------
+        GroupRows
+            In the library of the keys.
+
+        Notes
+        -----
+        O(n).
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> groups = warphash.group_by(np.array([7, 3, 7]))
+        >>> groups.rows()
+        GroupRows(offsets=array([0, 2, 3]), rows=array([0, 2, 1]))
+        """
         elements, groups = self._elements, self._groups([SIZE], codes=True)
         ends = groups.word(*SIZE).cumsum(0)
         order = elements.argsort(groups.codes)
@@ -129,6 +291,8 @@ class GroupBy(Summaries):
 
         Parameters
         ----------
+        *unnamed
+            None is taken: the error says how answers are named.
         **asked
             For each name of an answer: ``(column, operation)``, or ``"size"``. A column is an array, a list or a column
             of pandas, Polars or PyArrow, with one value for each key. It is where the keys are; on a GPU, it is an
@@ -178,6 +342,14 @@ class GroupBy(Summaries):
 
         That holds on a CPU. On a GPU, floating-point sums and products, means and variances are made in the order in
         which threads come to a group: the last bits of a result differ from call to call.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> price = np.array([1.5, 4.0, 2.5])
+        >>> made = warphash.group_by(np.array([7, 3, 7])).agg(total=(price, "sum"), sold="size")
+        >>> made.keys, made["total"], made["sold"]
+        (array([7, 3]), array([4., 4.]), array([2, 1]))
         """
         refuse_unnamed(unnamed)
         plan = _Plan(self._elements)

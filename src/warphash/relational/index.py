@@ -66,6 +66,11 @@ class Index:
 
         The mode and the owner of the older file stay. If ``path`` is a link, the file that it leads to is replaced.
 
+        Parameters
+        ----------
+        path
+            Of the file.
+
         Raises
         ------
         PathError
@@ -80,6 +85,15 @@ class Index:
         Notes
         -----
         O(n) for n keys. The file holds the keys alone: see `load`.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile, numpy as np, warphash
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "index")
+        ...     warphash.Index(np.array([30, 10])).save(path)
+        ...     warphash.Index.load(path).keys()
+        array([30, 10])
         """
         index_file.write(path, lambda: self._elements.items)
 
@@ -91,6 +105,16 @@ class Index:
         of NumPy of the type of the keys. That is an array of objects for strings or bytes of any length, for decimal
         numbers, for rows, and for keys of which some are nulls, which are None. Categories, names, labels and time
         zones of columns are not in the file.
+
+        Parameters
+        ----------
+        path
+            Of the file.
+
+        Returns
+        -------
+        Index
+            An index of this class.
 
         Raises
         ------
@@ -138,7 +162,24 @@ class Index:
         return f"<warphash.Index of {len(self):,} keys{'' if self.is_unique else ', some of which repeat'}>"
 
     def keys(self) -> Any:
-        """The keys, in their order: a copy, in the library that they were given in. O(n)."""
+        """The keys, in their order: a copy, in the library that they were given in.
+
+        Returns
+        -------
+        keys[len(index)]
+            As they were given; of an index that was read from a file, see `load`.
+
+        Notes
+        -----
+        O(n).
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> index = warphash.Index(np.array([30, 10, 30]))
+        >>> index.keys()
+        array([30, 10, 30])
+        """
         return self._elements.taken(self._elements.ranks(len(self)))
 
     def get_indexer(self, q: Any, *, index_dtype: Any = None) -> Any:
@@ -168,6 +209,12 @@ class Index:
         Notes
         -----
         O(n) for n keys of ``q``.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> warphash.Index(np.array([30, 10, 20])).get_indexer([20, 99])
+        array([ 2, -1])
         """
         if not self.is_unique:
             raise ParameterError(
@@ -206,6 +253,13 @@ class Index:
         Notes
         -----
         O(n + p) for n keys of ``q`` and p positions.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> index = warphash.Index(np.array([30, 10, 30]))
+        >>> index.get_indexer_non_unique([30, 99])
+        (array([ 0,  2, -1]), array([1]))
         """
         elements, dtype = self._sought(q), index_type(index_dtype, len(self))
         codes = self._rows.codes_of(elements)
@@ -260,9 +314,33 @@ class Index:
         return elements
 
     def contains(self, q: Any) -> Any:
-        """Find which of some keys are there: bool, in the library and the shape of ``q``.
+        """Find which of some keys are there.
 
-        ``q``, exceptions and cost are as of `get_indexer`, but for keys that repeat.
+        Parameters
+        ----------
+        q
+            As of `get_indexer`.
+
+        Returns
+        -------
+        bool
+            In the library and the shape of ``q``.
+
+        Raises
+        ------
+        DeviceError, DtypeError, ShapeError, MemoryError
+            As `get_indexer`.
+
+        Notes
+        -----
+        O(n) for n keys of ``q``.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> index = warphash.Index(np.array([30, 10, 30]))
+        >>> index.contains([10, 20])
+        array([ True, False])
         """
         elements = self._sought(q)
         return elements.for_each(self._rows.contains(elements))

@@ -37,6 +37,13 @@ class JoinIndices(NamedTuple):
         Row of the left side; -1 if the right row has no partner.
     right
         Row of the right side; -1 if the left row has no partner. None for ``"semi"`` and ``"anti"``.
+
+    Examples
+    --------
+    >>> import numpy as np, warphash
+    >>> pairs = warphash.join(np.array([10, 20]), np.array([20, 20]))
+    >>> pairs.left, pairs.right
+    (array([1, 1]), array([0, 1]))
     """
 
     left: Any

@@ -455,6 +455,10 @@ MOST_APART = 16
 """Keys that a batch has apart, at most: a lane of a warp has the place of each."""
 
 
+FLAG_RUN = 128
+"""Rows at whose multiples the bits of flags begin (owners/flag_bits.cuh): 16 bytes of bits."""
+
+
 class OwnerSegments(ctypes.Structure):
     """A batch in segments, and where the elements of each segment go."""
 
@@ -471,6 +475,12 @@ class OwnerMoveBatch(Launch):
     """A column of a batch, to be moved by the owners of the elements."""
 
     _fields_ = _words("owners source target row_bytes row_word once")
+
+
+class FlagBitsBatch(Launch):
+    """Flags, a byte for each row, and the same as bits."""
+
+    _fields_ = _words("flags bits whole tails", tails=MOST_OWNERS // 8)
 
 
 # ---- owners/gpu/abi.cuh

@@ -46,7 +46,7 @@ def best_level() -> str:
         raise EngineUnavailable(
             "warphash was compiled for a processor with AVX2 or AVX-512, which this one does not have: "
             "install it here from source, or there with "
-            'pip install . --config-settings=cmake.define.WARPHASH_LEVELS="wide;fast;base"'
+            "pip install . --config-settings=cmake.define.WARPHASH_LEVELS=all"
         )
     return levels.split()[0]
 

@@ -24,7 +24,7 @@ LIBRARIES = ("cuda-bindings", "cupy", "torch", "jax", "pyarrow", "polars", "pand
 EXTRAS = ("typer", "rich", "matplotlib", "pyarrow")
 """Modules that ``warphash bench`` and ``warphash figure`` need."""
 
-NUMPY_MEND = "pip install --force-reinstall 'numpy>=1.26'"
+NUMPY_MEND = "pip install --force-reinstall 'numpy>=2.2'"
 
 SIMD_LEVELS = {"wide": "AVX-512", "fast": "AVX2", "base": "the processor family's baseline"}
 """The extension's builds (``CMakeLists.txt``), by what they need."""

@@ -13,12 +13,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["DeviceBuffer", "PinnedBuffer", "bytes_at"]
+from .engine import Buffer
+
+__all__ = ["DeviceBuffer", "PinnedBuffer", "bytes_at", "bytes_of"]
 
 
 def bytes_at(ptr: int, nbytes: int) -> npt.NDArray[np.uint8]:
     """Memory of the process as an array, which must not outlive it."""
     memory: Any = (ctypes.c_uint8 * nbytes).from_address(ptr)
+    return np.frombuffer(memory, dtype=np.uint8)
+
+
+def bytes_of(buffer: Buffer) -> npt.NDArray[np.uint8]:
+    """A buffer in memory of the process as an array, which keeps the buffer."""
+    memory: Any = (ctypes.c_uint8 * buffer.nbytes).from_address(buffer.ptr)
+    memory.held = buffer
     return np.frombuffer(memory, dtype=np.uint8)
 
 

@@ -42,9 +42,11 @@ def dedupe(
 
     Parameters
     ----------
+    src, on
+        As of `unique`.
     keep
         The ``"first"`` row of each key, the ``"last"``, or (False) only rows whose key no other row has.
-    src, on, out, memory, folder, progress
+    out, memory, folder, progress
         As of `unique`.
 
     Returns

@@ -112,9 +112,11 @@ def count(
 
     Parameters
     ----------
+    src, on, out
+        As of `unique`.
     name
         Of the column with the counts, int64, behind the columns of the key.
-    src, on, out, memory, folder, progress
+    memory, folder, progress
         As of `unique`.
 
     Returns
@@ -160,12 +162,14 @@ def group_by(
 
     Parameters
     ----------
+    src, on
+        As of `unique`.
     agg
         For each column of the answer: ``(name, operation)`` or ``"size"``, as `FrameGroupBy.agg` takes it. For
         ``size``, ``count``, ``sum``, ``prod``, ``mean``, ``min``, ``max``, ``first``, ``last``, ``any`` and ``all``, a
         key may have any number of rows. With another operation among them, the rows of each key have to fit into a
         twelfth of ``memory``.
-    src, on, out, memory, folder, progress
+    out, memory, folder, progress
         As of `unique`.
 
     Returns

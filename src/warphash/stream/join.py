@@ -83,9 +83,13 @@ def join(
     ----------
     left, right
         As ``src`` of `unique`.
-    on, how, left_on, right_on, suffixes, nulls
+    on, how
         As of `warphash.merge`.
-    out, memory, folder, progress
+    out
+        As of `unique`.
+    left_on, right_on, suffixes, nulls
+        As of `warphash.merge`.
+    memory, folder, progress
         As of `unique`.
 
     Returns

@@ -70,7 +70,8 @@ def in_type(column: Any, type_: Any) -> Any:
     if not arrow.types.is_dictionary(type_) or arrow.types.is_dictionary(column.type):
         return column.cast(type_)
     encoded = column.dictionary_encode()
-    most = np.iinfo(type_.index_type.to_pandas_dtype()).max + 1
+    index = type_.index_type
+    most = 1 << (index.bit_width - arrow.types.is_signed_integer(index))
     if all(len(chunk.dictionary) <= most for chunk in encoded.chunks):
         return encoded.cast(type_)
     pieces = (chunk.slice(at, most) for chunk in column.chunks for at in range(0, len(chunk), most))

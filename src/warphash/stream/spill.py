@@ -200,7 +200,7 @@ def _user() -> str:
 def _locked(path: Path) -> BinaryIO:
     while True:
         file = path.open("xb")
-        if fcntl:
+        if fcntl is not None:
             with contextlib.suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_EX)
         if path.exists():
@@ -210,7 +210,7 @@ def _locked(path: Path) -> BinaryIO:
 
 def _remove_dead(base: Path, own: Path) -> None:
     """Remove the folders of runs that died."""
-    if not fcntl:
+    if fcntl is None:
         return
     for path in base.glob(f"run-*{_LOCK}"):
         if path == own:

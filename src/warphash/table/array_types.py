@@ -38,6 +38,7 @@ __all__ = [
     "Like",
     "OneKey",
     "Order",
+    "Stream",
     "TypeSpec",
     "V",
     "ValueT",
@@ -72,6 +73,16 @@ Python's ``float`` is left out: `numpy.float64` is a subclass, and a checker wou
 
 KeySpec: TypeAlias = TypeSpec | tuple[Any, ...] | dict[str, Any]
 """As `TypeSpec`, of keys: a list, a tuple or a mapping of types is one of several columns."""
+
+
+class CudaStream(Protocol):
+    """A stream of CuPy, PyTorch, Numba, RMM or cuda.core."""
+
+    def __cuda_stream__(self) -> tuple[int, int]: ...
+
+
+Stream: TypeAlias = int | CudaStream
+"""A CUDA stream: the driver's handle, or an object that has it."""
 
 
 class CudaArray(Protocol):

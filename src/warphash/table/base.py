@@ -33,6 +33,7 @@ from ..arrays.column_types import ColumnTypes
 from ..arrays.key_column import value_column
 from ..arrays.library import ArrayView
 from ..arrays.nullable_column import NullableColumn
+from ..arrays.on_stream import on_stream
 from ..arrays.row_type import Column
 from ..arrays.view import view
 from ..designs.base import Design
@@ -41,7 +42,7 @@ from ..runtime.abi import Op, Operation
 from ..runtime.devices import engine_for
 from ..storage.rows import Rows
 from . import archive, copies, notebook, proof
-from .array_types import A, Bools, Counts, K, Keys, KeySpec, Like, Order
+from .array_types import A, Bools, Counts, K, Keys, KeySpec, Like, Order, Stream
 from .closed import ClosedStorage
 from .copies import TableContents
 from .facts import Facts
@@ -210,24 +211,43 @@ class BaseTable(Generic[K]):
         return notebook.html(parts.facts, parts.front, None if is_closed else self.stats())
 
     def stats(self) -> Stats:
-        """Figures of the table, without reading its slots."""
+        """Figures of the table, without reading its slots.
+
+        Returns
+        -------
+        Stats
+            Figures of this moment.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7, 8]), np.array([1, 2]), device="cpu")
+        >>> m.stats().size, m.stats().design
+        (2, 'bucketed_cuckoo')
+        """
         return self._parts.guarded.settled(self._parts.figures.stats_locked)
 
     # ---- verbs that look keys up
     @overload
-    def contains(self, keys: Keys, *, order: Literal["given"] = "given", found: Any = None) -> Bools: ...
+    def contains(
+        self, keys: Keys, *, order: Literal["given"] = "given", found: Any = None, stream: Stream | None = None
+    ) -> Bools: ...
 
     @overload
-    def contains(self, keys: A, *, order: Literal["given"] = "given", found: A | None = None) -> A: ...
+    def contains(
+        self, keys: A, *, order: Literal["given"] = "given", found: A | None = None, stream: Stream | None = None
+    ) -> A: ...
 
     @overload
-    def contains(self, keys: Keys, *, order: Literal["any"]) -> tuple[npt.NDArray[K], Bools]: ...
+    def contains(
+        self, keys: Keys, *, order: Literal["any"], stream: Stream | None = None
+    ) -> tuple[npt.NDArray[K], Bools]: ...
 
     @overload
-    def contains(self, keys: A, *, order: Literal["any"]) -> tuple[A, A]: ...
+    def contains(self, keys: A, *, order: Literal["any"], stream: Stream | None = None) -> tuple[A, A]: ...
 
-    def contains(self, keys: Any, *, order: Order = "given", found: Any = None) -> Any:
-        """Which keys are there: bool[n]. Reads at most one bucket per hash function and key.
+    def contains(self, keys: Any, *, order: Order = "given", found: Any = None, stream: Stream | None = None) -> Any:
+        """Which keys are there. Reads at most one bucket per hash function and key.
 
         Parameters
         ----------
@@ -240,12 +260,29 @@ class BaseTable(Generic[K]):
         found
             Array bool[n] of the keys' library on their device, which is written to and returned. None for a new
             array. Keys that share memory with ``found`` are copied first.
+        stream
+            As for `insert`.
+
+        Returns
+        -------
+        bool[n]
+            True where the key is there; with ``order="any"`` ``(keys[n], bool[n])``.
 
         Raises
         ------
         DeviceError, DtypeError, ParameterError, ShapeError
             If ``found`` is another array, or is given with ``order="any"``.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7, 8]), np.array([1, 2]), device="cpu")
+        >>> m.contains(np.array([8, 9])).tolist()
+        [True, False]
         """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return BaseTable.contains(self, keys, order=cast("Any", order), found=found)
         if order != "given":
             refuse_arrays(order, found=found)
             keys, _, there = self._parts.lookups.in_any_order("contains", keys, None, 0, order)
@@ -273,7 +310,25 @@ class BaseTable(Generic[K]):
     def probe_counts(self, keys: A) -> A: ...
 
     def probe_counts(self, keys: Any) -> Any:
-        """How many buckets find reads for each key: uint32[n]. Of a key that the key type cannot represent, none."""
+        """How many buckets find reads for each key.
+
+        Parameters
+        ----------
+        keys
+            Array of length n.
+
+        Returns
+        -------
+        uint32[n]
+            Of a key that the key type cannot represent, 0.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7, 8]), np.array([1, 2]), device="cpu")
+        >>> m.probe_counts(np.array([7])).tolist()
+        [1]
+        """
         self._need("probe_counts")
         parts = self._parts
         return parts.lookups.answered(keys, COUNT, parts.guarded.settled, parts.guarded.storage.counts)
@@ -285,14 +340,31 @@ class BaseTable(Generic[K]):
     def guest_counts(self, keys: A) -> A: ...
 
     def guest_counts(self, keys: Any) -> Any:
-        """How many words find reads for each key to learn which other buckets may hold it: uint32[n].
+        """How many words find reads for each key to learn which other buckets may hold it.
 
         Only ``dynamic_cuckoo`` keeps such words. On a CPU all counts are 0: there, find reads the buckets instead.
+
+        Parameters
+        ----------
+        keys
+            Array of length n.
+
+        Returns
+        -------
+        uint32[n]
+            Words read for each key.
 
         Raises
         ------
         UnsupportedVerb
             If the design keeps none.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> s = warphash.HashSet.from_arrays(np.arange(3), design="dynamic_cuckoo", device="cpu")
+        >>> s.guest_counts(np.array([0, 9])).tolist()
+        [0, 0]
         """
         self._need("guest_counts")
         parts = self._parts
@@ -326,6 +398,11 @@ class BaseTable(Generic[K]):
             default, as the first keys that the table was given to keep. Keys of a table on a GPU stay there unless the
             result is in host memory.
 
+        Returns
+        -------
+        keys[len(table)]
+            Those of a `MultiMap` once for each pair.
+
         Raises
         ------
         DtypeError
@@ -334,6 +411,13 @@ class BaseTable(Generic[K]):
             If ``like`` is on another GPU than the table, or the library has no arrays on the table's device.
         ParameterError
             If there is no library of that name.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7, 8]), np.array([1, 2]), device="cpu")
+        >>> sorted(m.keys().tolist())
+        [7, 8]
         """
         self._need("keys")
         return self._parts.scans.read(like, self._parts.front.key)[0]
@@ -344,26 +428,62 @@ class BaseTable(Generic[K]):
 
     # ---- verbs that change the table
     @overload
-    def erase(self, keys: Keys) -> Bools: ...
+    def erase(self, keys: Keys, *, stream: Stream | None = None) -> Bools: ...
 
     @overload
-    def erase(self, keys: A) -> A: ...
+    def erase(self, keys: A, *, stream: Stream | None = None) -> A: ...
 
-    def erase(self, keys: Any) -> Any:
-        """Erase keys: bool[n], True where this element erased its key. Of several elements with one key, one is True.
+    def erase(self, keys: Any, *, stream: Stream | None = None) -> Any:
+        """Erase keys.
 
         A `MultiMap` erases the first pair of each key: several elements with one key erase its pairs one after the
         other, and each is True that erased a pair.
 
         The slots become tombstones, which inserts use again and rebuilds remove. A find goes on behind a bucket that
         was ever full, so lookups do not get faster.
+
+        Parameters
+        ----------
+        keys
+            Array of length n.
+        stream
+            As for `insert`.
+
+        Returns
+        -------
+        bool[n]
+            True where this element erased its key. Of several elements with one key, one is True.
+
+        Raises
+        ------
+        UnsupportedVerb
+            If the design has no erase.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7, 8]), np.array([1, 2]), device="cpu")
+        >>> m.erase(np.array([8, 9])).tolist(), len(m)
+        ([True, False], 1)
         """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return BaseTable.erase(self, keys)
         self._need("erase")
         guarded = self._parts.guarded
         return self._parts.lookups.answered(keys, BOOL, guarded.lock.write, guarded.storage.erase)
 
     def clear(self) -> None:
-        """Forget all keys; keep the memory."""
+        """Forget all keys; keep the memory.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7, 8]), np.array([1, 2]), device="cpu")
+        >>> m.clear()
+        >>> len(m)
+        0
+        """
         self._need("clear")
         guarded = self._parts.guarded
         guarded.lock.write(guarded.storage.clear, None)
@@ -371,17 +491,45 @@ class BaseTable(Generic[K]):
     def reserve(self, n: int) -> None:
         """Make room for ``n`` keys at the load factor that the table was made for. Never shrinks the table.
 
+        Parameters
+        ----------
+        n
+            Keys to have room for, those that are there included.
+
         Raises
         ------
         MemoryError
             If there is no room; the table is as it was.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7, 8]), np.array([1, 2]), device="cpu")
+        >>> m.reserve(10_000)
+        >>> m.capacity >= 10_000
+        True
         """
         self._need("reserve")
         wanted = integer("n", n, 0)
         self._parts.guarded.alone(self._resize_locked, wanted)
 
     def shrink(self) -> None:
-        """Rebuild the table in the memory that the present keys need, without tombstones."""
+        """Rebuild the table in the memory that the present keys need, without tombstones.
+
+        Raises
+        ------
+        MemoryError
+            If there is no room for the new memory beside the old; the table is as it was.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7, 8]), np.array([1, 2]), device="cpu")
+        >>> m.reserve(10_000)
+        >>> m.shrink()
+        >>> m.capacity < 1_000
+        True
+        """
         self._need("shrink")
         self._parts.guarded.alone(self._resize_locked, None)
 
@@ -419,6 +567,14 @@ class BaseTable(Generic[K]):
             If the table is in no file, and the design has nothing to flush.
         ParameterError
             If there is no such bucket.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> s = warphash.HashSet.from_arrays(np.arange(1_000), design="slab", device="cpu")
+        >>> _ = s.erase(np.arange(400))
+        >>> s.flush() > 0, len(s)
+        (True, 600)
         """
         facts, guarded = self._parts.facts, self._parts.guarded
         if isinstance(facts.memory, Path):
@@ -444,6 +600,24 @@ class BaseTable(Generic[K]):
         """Another table with the same pairs and options, on the same device, as ``copy.copy`` makes it.
 
         The copy shares the attributes that a subclass has added; ``copy.deepcopy`` copies those, too.
+
+        Returns
+        -------
+        HashMap, HashSet or MultiMap
+            A table of this class.
+
+        Raises
+        ------
+        MemoryError
+            If there is no room.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7, 8]), np.array([1, 2]), device="cpu")
+        >>> twin = m.copy()
+        >>> twin == m, twin is m
+        (True, False)
         """
         self._need("copy")
         twin = self._parts.guarded.settled(self._copied_locked)
@@ -475,23 +649,64 @@ class BaseTable(Generic[K]):
         device
             ``"cpu"``, ``"cuda"`` or ``"cuda:1"``. The pairs go through host memory.
 
+        Returns
+        -------
+        HashMap, HashSet or MultiMap
+            A table of this class on that device.
+
         Raises
         ------
         EngineUnavailable, DeviceError
             If there is no such device.
         MemoryError
             If there is no room; this table is as it was.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7, 8]), np.array([1, 2]), device="cpu")
+        >>> m.to("cpu") is m
+        True
         """
         if engine_for(device).device == self.device:
             return self
         return self.__replace__(device=device)
 
     def cpu(self) -> Self:
-        """The table on the CPU; see `to`."""
+        """The table on the CPU; see `to`.
+
+        Returns
+        -------
+        HashMap, HashSet or MultiMap
+            As of `to`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7, 8]), np.array([1, 2]), device="cpu")
+        >>> m.cpu().device
+        'cpu'
+        """
         return self.to("cpu")
 
     def cuda(self, index: int | None = None) -> Self:
-        """The table on a GPU, by default on the current one; see `to`."""
+        """The table on a GPU, by default on the current one; see `to`.
+
+        Parameters
+        ----------
+        index
+            Number of a GPU; None: the current one.
+
+        Returns
+        -------
+        HashMap, HashSet or MultiMap
+            As of `to`.
+
+        Raises
+        ------
+        EngineUnavailable, DeviceError, MemoryError
+            As `to`.
+        """
         return self.to("cuda" if index is None else f"cuda:{integer('index', index, 0)}")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -544,10 +759,28 @@ class BaseTable(Generic[K]):
 
         The mode and the owner of the older file stay. If ``path`` is a link, the file that it leads to is replaced.
 
+        Parameters
+        ----------
+        path
+            Of the file.
+
         Raises
         ------
         PathError
             If ``path`` is a folder or a device, or its folder is missing or takes no file. The table is not read then.
+        UnsupportedVerb
+            If keys may be null: pickle the table.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7, 8]), np.array([1, 2]), device="cpu")
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "table")
+        ...     m.save(path)
+        ...     warphash.HashMap.load(path) == m
+        True
         """
         self._need("save")
         key = self._parts.front.key
@@ -562,12 +795,33 @@ class BaseTable(Generic[K]):
         A table that may not grow gets more slots than it had if its keys find no room in their new order. A table that
         may grow gets only the memory that its keys need if there is none for the capacity that it had.
 
+        Parameters
+        ----------
+        path
+            Of the file.
+        device
+            As for `HashMap`: ``"cpu"``, ``"cuda"``, ``"cuda:1"``; None takes a GPU if one is usable.
+
+        Returns
+        -------
+        HashMap, HashSet or MultiMap
+            A table of this class.
+
         Raises
         ------
         CorruptFile
             If the file is truncated, altered, or not a saved table of this class.
         MemoryError
             If there is no room.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile, numpy as np, warphash
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "table")
+        ...     warphash.HashSet.from_arrays(np.arange(5), device="cpu").save(path)
+        ...     len(warphash.HashSet.load(path, device="cpu"))
+        5
         """
         held = archive.read(path, cls._kind)
         return copies.loaded(path, held, lambda: cls._rebuilt(held, device, unique=False))
@@ -580,6 +834,18 @@ class BaseTable(Generic[K]):
         Nothing is read but the ticket board: an eighth of the slots' number in bytes for each bit of a ticket. The
         options of the table are those that it was made with.
 
+        Parameters
+        ----------
+        path
+            Of the file.
+        device
+            As for `load`.
+
+        Returns
+        -------
+        HashMap, HashSet or MultiMap
+            A table of this class.
+
         Raises
         ------
         PathError
@@ -589,6 +855,17 @@ class BaseTable(Generic[K]):
             If the file or its journal is damaged, the journal is missing, or the file holds no table of this class.
         MemoryError
             If there is no room, in memory, in the address space or among the open files.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile, numpy as np, warphash
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "table")
+        ...     with warphash.HashMap("int64", "int64", design="stadium", memory=path, device="cpu") as m:
+        ...         _ = m.insert(np.array([7]), np.array([1]))
+        ...     with warphash.HashMap.open(path, device="cpu") as m:
+        ...         int(m[7])
+        1
         """
         from ..storage.tickets.table_file import describe
 
@@ -627,6 +904,14 @@ class BaseTable(Generic[K]):
         to it goes, or when the process ends, with a `ResourceWarning`. A process that is killed flushes nothing: the
         file then has what the last `flush` confirmed. In the child of a fork, the table is the parent's: nothing is
         flushed.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7, 8]), np.array([1, 2]), device="cpu")
+        >>> m.close()
+        >>> m
+        <HashMap: closed>
         """
         self._parts.guarded.lock.write(self._close_locked)
 
@@ -668,6 +953,11 @@ class BaseTable(Generic[K]):
 
         They do until an update, `reserve` or `shrink` rebuilds or enlarges the table. Then capture the graphs again.
         The memory that graphs may read stays with the table until it is closed or gone.
+
+        Returns
+        -------
+        bool
+            True if all graphs are current; so also if there are none.
         """
         guarded, captures = self._parts.guarded, self._parts.lookups.captures
         return guarded.settled(lambda: captures.are_current(guarded.storage))
@@ -680,6 +970,12 @@ class BaseTable(Generic[K]):
         ------
         WarphashError
             With the state, if one is broken.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7, 8]), np.array([1, 2]), device="cpu")
+        >>> m.check()
         """
         self._parts.guarded.settled(proof.check_locked, self._parts, self._distinct)
 

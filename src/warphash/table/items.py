@@ -46,7 +46,30 @@ class PairTable(BaseTable[K], Generic[K, V]):
     def values(self, *, like: str) -> Any: ...
 
     def values(self, *, like: Any = None) -> Any:
-        """All values, in the order of `keys` if nothing changed between. ``like`` is as for `keys`."""
+        """All values, in the order of `keys` if nothing changed between.
+
+        Parameters
+        ----------
+        like
+            As for `keys`.
+
+        Returns
+        -------
+        values[len(table)]
+            An array, with the shape of a row behind its length where values are rows.
+
+        Raises
+        ------
+        DtypeError, DeviceError, ParameterError
+            As `keys`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7, 8]), np.array([1, 2]), device="cpu")
+        >>> sorted(m.values().tolist())
+        [1, 2]
+        """
         self._need("values")
         return self._parts.scans.read(like, self._values)[0]
 
@@ -55,6 +78,11 @@ class PairTable(BaseTable[K], Generic[K, V]):
 
         ``dict(m.items())`` needs keys that Python can hash, so neither rows of numbers nor ``V`` bytes. For work on
         whole arrays, `to_arrays` is many times as fast.
+
+        Returns
+        -------
+        ItemsView
+            It has a length, iterates over tuples, and answers ``pair in view``.
 
         Examples
         --------
@@ -81,7 +109,28 @@ class PairTable(BaseTable[K], Generic[K, V]):
     def to_arrays(self, *, like: Any = None) -> tuple[Any, Any]:
         """All keys and their values, as two arrays of one length; what ``from_arrays`` takes.
 
-        ``like`` is as for `keys`: it says of which library both arrays are, and where.
+        Parameters
+        ----------
+        like
+            As for `keys`: it says of which library both arrays are, and where.
+
+        Returns
+        -------
+        keys, values
+            Arrays of length ``len(table)``.
+
+        Raises
+        ------
+        DtypeError, DeviceError, ParameterError
+            As `keys`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7, 8]), np.array([1, 2]), device="cpu")
+        >>> keys, values = m.to_arrays()
+        >>> dict(zip(keys.tolist(), values.tolist())) == {7: 1, 8: 2}
+        True
         """
         self._need("to_arrays")
         parts = self._parts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import Any, Literal, Never, Self, Unpack, overload
+from typing import Any, Literal, Never, Self, Unpack, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +11,30 @@ import numpy.typing as npt
 from ..arrays.cast import Sought, chosen
 from ..arrays.key_column import values_and_view
 from ..arrays.library import ArrayView
+from ..arrays.on_stream import on_stream
 from ..arrays.strings import StringArray
 from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, UnsupportedVerb
 from ..runtime.abi import Op
 from . import bounded, key_numbers, mapping, mixed_batch, set_algebra
-from .array_types import A, Batch, Bools, D, Foreign, K, Keys, KeySpec, KeyT, Like, OneKey, Order, TypeSpec, V, ValueT
+from .array_types import (
+    A,
+    Batch,
+    Bools,
+    D,
+    Foreign,
+    K,
+    Keys,
+    KeySpec,
+    KeyT,
+    Like,
+    OneKey,
+    Order,
+    Stream,
+    TypeSpec,
+    V,
+    ValueT,
+)
 from .base import BaseTable, shrink_if_repeated
 from .front import BOOL
 from .items import PairTable
@@ -190,6 +208,23 @@ class HashMap(PairTable[K, V]):
             repeat 8 times or more is shrunk behind its build.
         **options
             As for the class.
+
+        Returns
+        -------
+        HashMap
+            A new table. Of several values for one key, one is kept whole.
+
+        Raises
+        ------
+        DtypeError, ParameterError, ShapeError, DeviceError, EngineUnavailable, MemoryError
+            As the class and `insert`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7, 8, 7]), np.array([1, 2, 1]), device="cpu")
+        >>> len(m), m.find(np.array([8]))[0].tolist()
+        (2, [2])
         """
         (column, seen), (value_column, value_view) = keys_and_column(keys, options), values_and_view(values)
         options.setdefault("device", seen.device if seen.host is None else None)
@@ -202,16 +237,37 @@ class HashMap(PairTable[K, V]):
 
     @overload
     def insert(
-        self, keys: Keys, values: Any, *, scores: Any = None, assume_unique: bool = False, added: Any = None
+        self,
+        keys: Keys,
+        values: Any,
+        *,
+        scores: Any = None,
+        assume_unique: bool = False,
+        added: Any = None,
+        stream: Stream | None = None,
     ) -> Bools: ...
 
     @overload
     def insert(
-        self, keys: A, values: Any, *, scores: Any = None, assume_unique: bool = False, added: A | None = None
+        self,
+        keys: A,
+        values: Any,
+        *,
+        scores: Any = None,
+        assume_unique: bool = False,
+        added: A | None = None,
+        stream: Stream | None = None,
     ) -> A: ...
 
     def insert(
-        self, keys: Any, values: Any, *, scores: Any = None, assume_unique: bool = False, added: Any = None
+        self,
+        keys: Any,
+        values: Any,
+        *,
+        scores: Any = None,
+        assume_unique: bool = False,
+        added: Any = None,
+        stream: Stream | None = None,
     ) -> Any:
         """Add the keys that are absent; a present key keeps its value.
 
@@ -226,6 +282,10 @@ class HashMap(PairTable[K, V]):
         added
             Array bool[n] of the keys' library on their device, which is written to and returned. None for a new
             array. Keys, values and scores that share memory with ``added`` are copied first.
+        stream
+            A CUDA stream, for a table on a GPU: a handle, or an object with ``__cuda_stream__``. The verb runs behind
+            what the stream was given, and what it is given next comes behind the verb. None means the current stream of
+            the keys' library.
 
         Returns
         -------
@@ -239,36 +299,86 @@ class HashMap(PairTable[K, V]):
             If a batch does not fit and the table may not grow; the table is as it was.
         DeviceError, DtypeError, ParameterError, ShapeError
             If ``added`` is another array; the table is as it was.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap("int64", "int64", device="cpu")
+        >>> m.insert(np.array([7, 8, 7]), np.array([1, 2, 1])).sum()
+        np.int64(2)
+        >>> m.insert(np.array([8, 9]), 5).tolist(), m[8]
+        ([False, True], np.int64(2))
         """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return HashMap.insert(self, keys, values, scores=scores, assume_unique=assume_unique, added=added)
         return self._parts.updates.update(
             "insert", keys, values, Op.KEEP, scores=scores, unique=assume_unique, added=added
         )
 
     @overload
-    def assign(self, keys: Keys, values: Any, *, scores: Any = None, added: Any = None) -> Bools: ...
+    def assign(
+        self, keys: Keys, values: Any, *, scores: Any = None, added: Any = None, stream: Stream | None = None
+    ) -> Bools: ...
 
     @overload
-    def assign(self, keys: A, values: Any, *, scores: Any = None, added: A | None = None) -> A: ...
+    def assign(
+        self, keys: A, values: Any, *, scores: Any = None, added: A | None = None, stream: Stream | None = None
+    ) -> A: ...
 
-    def assign(self, keys: Any, values: Any, *, scores: Any = None, added: Any = None) -> Any:
-        """Insert or overwrite: bool[n], True where the key is new. Of several values for one key, one is kept whole.
-
-        In a table with ``evict="score"``, ``scores`` has a number for each key, and overwrites, too. ``added`` is as
-        for `insert`.
-        """
-        return self._parts.updates.update("assign", keys, values, Op.REPLACE, scores=scores, added=added)
-
-    @overload
-    def upsert(self, keys: Keys, values: Any, op: Operator, *, scores: Any = None) -> Bools: ...
-
-    @overload
-    def upsert(self, keys: A, values: Any, op: Operator, *, scores: Any = None) -> A: ...
-
-    def upsert(self, keys: Any, values: Any, op: Operator, *, scores: Any = None) -> Any:
-        """Insert, or combine with the value that is there: bool[n], True where the key is new.
+    def assign(
+        self, keys: Any, values: Any, *, scores: Any = None, added: Any = None, stream: Stream | None = None
+    ) -> Any:
+        """Insert or overwrite. Of several values for one key, one is kept whole.
 
         Parameters
         ----------
+        keys, values
+            Arrays of one length. A single value, or a single row of values, is that of all keys.
+        scores
+            Of a table with ``evict="score"``: a number for each key, which overwrites, too.
+        added
+            As for `insert`.
+        stream
+            As for `insert`.
+
+        Returns
+        -------
+        bool[n]
+            True where the key is new: for one element of each new key.
+
+        Raises
+        ------
+        TableFull, DeviceError, DtypeError, ParameterError, ShapeError
+            As `insert`; the table is as it was.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7]), np.array([1]), device="cpu")
+        >>> m.assign(np.array([7, 8]), np.array([10, 20])).tolist(), m[7]
+        ([False, True], np.int64(10))
+        """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return HashMap.assign(self, keys, values, scores=scores, added=added)
+        return self._parts.updates.update("assign", keys, values, Op.REPLACE, scores=scores, added=added)
+
+    @overload
+    def upsert(
+        self, keys: Keys, values: Any, op: Operator, *, scores: Any = None, stream: Stream | None = None
+    ) -> Bools: ...
+
+    @overload
+    def upsert(self, keys: A, values: Any, op: Operator, *, scores: Any = None, stream: Stream | None = None) -> A: ...
+
+    def upsert(self, keys: Any, values: Any, op: Operator, *, scores: Any = None, stream: Stream | None = None) -> Any:
+        """Insert, or combine with the value that is there.
+
+        Parameters
+        ----------
+        keys, values
+            Arrays of one length. A single value, or a single row of values, is that of all keys.
         op
             ``"add"``, ``"min"``, ``"max"``, ``"or"``, ``"and"`` or ``"xor"``. ``"first"`` keeps the value that is
             there, or the value of the key's first element in the batch. ``"last"`` keeps the value of the key's last
@@ -279,13 +389,34 @@ class HashMap(PairTable[K, V]):
             beside keys of up to 8 bytes, and all rows in the designs ``"dynamic_cuckoo"`` and ``"stadium"``.
         scores
             As for `assign`, whatever ``op`` is, except that ``"first"`` keeps the score that is there.
+        stream
+            As for `insert`.
+
+        Returns
+        -------
+        bool[n]
+            True where the key is new.
 
         Raises
         ------
         UnsupportedVerb
             If the values have no such operation: strings, bytes, or bits of a float; or if they are rows of numbers of
             less than 4 bytes.
+        ParameterError
+            If there is no such ``op``.
+        TableFull
+            As `insert`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> counts = warphash.HashMap("S3", "int64", device="cpu")
+        >>> counts.upsert(np.array([b"to", b"be", b"to"]), 1, "add").sum(), counts[b"to"]
+        (np.int64(2), np.int64(2))
         """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return HashMap.upsert(self, keys, values, op, scores=scores)
         self._need("upsert")
         if op in ("first", "last"):
             return self._upsert_in_order(keys, values, op, scores)
@@ -359,12 +490,21 @@ class HashMap(PairTable[K, V]):
             If the table has no bound.
         MemoryError
             If there is no memory for a copy of all keys and their ranks; the table is as it was.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> cache = warphash.HashMap("int64", "int64", max_size=4, evict="fifo", device="cpu")
+        >>> for key in range(3):
+        ...     _ = cache.insert(np.array([key]), np.array([10 * key]))
+        >>> cache.evict(1)
+        (array([0]), array([0]))
         """
         keys, values = bounded.evict(self._parts, n, like)
         return keys, values
 
     def erase_if(self, column: Literal["keys", "values", "scores"], comparison: Comparison, bound: Any) -> int:
-        """Erase the keys whose key, value or score compares with a bound: how many keys were erased.
+        """Erase the keys whose key, value or score compares with a bound.
 
         Parameters
         ----------
@@ -375,6 +515,11 @@ class HashMap(PairTable[K, V]):
         bound
             A number. Integers are compared exactly, also with a bound that their type does not have. For floats, the
             bound is rounded to their type. NaN compares as in NumPy: it is unequal to every number, and else nothing.
+
+        Returns
+        -------
+        int
+            How many keys were erased.
 
         Raises
         ------
@@ -394,7 +539,14 @@ class HashMap(PairTable[K, V]):
 
     @overload
     def find(
-        self, keys: Keys, default: Any = 0, *, order: Literal["given"] = "given", out: Any = None, found: Any = None
+        self,
+        keys: Keys,
+        default: Any = 0,
+        *,
+        order: Literal["given"] = "given",
+        out: Any = None,
+        found: Any = None,
+        stream: Stream | None = None,
     ) -> tuple[npt.NDArray[V], Bools]: ...
 
     @overload
@@ -406,20 +558,30 @@ class HashMap(PairTable[K, V]):
         order: Literal["given"] = "given",
         out: A | None = None,
         found: A | None = None,
+        stream: Stream | None = None,
     ) -> tuple[A, A]: ...
 
     @overload
     def find(
-        self, keys: Keys, default: Any = 0, *, order: Literal["any"]
+        self, keys: Keys, default: Any = 0, *, order: Literal["any"], stream: Stream | None = None
     ) -> tuple[npt.NDArray[K], npt.NDArray[V], Bools]: ...
 
     @overload
-    def find(self, keys: A, default: Any = 0, *, order: Literal["any"]) -> tuple[A, A, A]: ...
+    def find(
+        self, keys: A, default: Any = 0, *, order: Literal["any"], stream: Stream | None = None
+    ) -> tuple[A, A, A]: ...
 
     def find(
-        self, keys: Any, default: Any = 0, *, order: Order = "given", out: Any = None, found: Any = None
+        self,
+        keys: Any,
+        default: Any = 0,
+        *,
+        order: Order = "given",
+        out: Any = None,
+        found: Any = None,
+        stream: Stream | None = None,
     ) -> tuple[Any, ...]:
-        """Values of keys: ``(values[n], found[n])``, with ``default`` for absent keys. Does not wait for the device.
+        """Values of keys, and which keys are there. Does not wait for the device.
 
         Parameters
         ----------
@@ -435,6 +597,14 @@ class HashMap(PairTable[K, V]):
             Arrays of the keys' library on their device, ``n`` rows of the values' type and bool[n], which are written
             to and returned. None for new arrays. The two share no memory with each other. Keys that share memory with
             such an array are copied first.
+        stream
+            As for `insert`.
+
+        Returns
+        -------
+        values[n], found[n]
+            The value of each key, and ``default`` for an absent one; and bool[n], True where the key is there. With
+            ``order="any"`` ``keys[n]`` comes first.
 
         Raises
         ------
@@ -449,6 +619,9 @@ class HashMap(PairTable[K, V]):
         >>> sorted(zip(keys.tolist(), values.tolist(), found.tolist()))
         [(20, 2, True), (99, 0, False)]
         """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return HashMap.find(self, keys, default, order=cast("Any", order), out=out, found=found)
         parts = self._parts
         if order != "given":
             refuse_arrays(order, out=out, found=found)
@@ -498,18 +671,42 @@ class HashMap(PairTable[K, V]):
             an operation of its own.
         ParameterError
             If codes in host memory are not of `Operation`, or write without values. Nothing was done.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> from warphash import Operation
+        >>> m = warphash.HashMap.from_arrays(np.array([10]), np.array([1]), design="slab", device="cpu")
+        >>> values, done = m.execute([Operation.FIND, Operation.INSERT], np.array([10, 20]), np.array([0, 2]))
+        >>> values.tolist(), done.tolist()
+        ([1, 0], [True, True])
         """
         done, found = mixed_batch.execute(self._parts, self._operations, operations, keys, values, default)
         return found, done
 
     @overload
-    def find_or_insert(self, keys: Keys, values: Any, *, scores: Any = None) -> tuple[npt.NDArray[V], Bools]: ...
+    def find_or_insert(
+        self, keys: Keys, values: Any, *, scores: Any = None, stream: Stream | None = None
+    ) -> tuple[npt.NDArray[V], Bools]: ...
 
     @overload
-    def find_or_insert(self, keys: A, values: Any, *, scores: Any = None) -> tuple[A, A]: ...
+    def find_or_insert(
+        self, keys: A, values: Any, *, scores: Any = None, stream: Stream | None = None
+    ) -> tuple[A, A]: ...
 
-    def find_or_insert(self, keys: Any, values: Any, *, scores: Any = None) -> tuple[Any, Any]:
-        """Insert and find in one operation: ``(values[n], inserted[n])``.
+    def find_or_insert(
+        self, keys: Any, values: Any, *, scores: Any = None, stream: Stream | None = None
+    ) -> tuple[Any, Any]:
+        """Insert and find in one operation.
+
+        Parameters
+        ----------
+        keys, values
+            Arrays of one length; ``values`` are for the keys that are absent.
+        scores
+            As for `insert`.
+        stream
+            As for `insert`.
 
         Returns
         -------
@@ -520,7 +717,18 @@ class HashMap(PairTable[K, V]):
         ------
         TableFull
             As `insert`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7]), np.array([1]), device="cpu")
+        >>> values, inserted = m.find_or_insert(np.array([7, 8]), np.array([10, 20]))
+        >>> values.tolist(), inserted.tolist()
+        ([1, 20], [False, True])
         """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return HashMap.find_or_insert(self, keys, values, scores=scores)
         self._need("find_or_insert")
         front, updates, column = self._parts.front, self._parts.updates, self._values
         pairs = updates.view_pairs(keys, values)
@@ -539,13 +747,13 @@ class HashMap(PairTable[K, V]):
         return column.exported(made, library), library.export(inserted)
 
     @overload
-    def number(self, keys: Keys, *, first: int = 0) -> tuple[npt.NDArray[V], Bools]: ...
+    def number(self, keys: Keys, *, first: int = 0, stream: Stream | None = None) -> tuple[npt.NDArray[V], Bools]: ...
 
     @overload
-    def number(self, keys: A, *, first: int = 0) -> tuple[A, A]: ...
+    def number(self, keys: A, *, first: int = 0, stream: Stream | None = None) -> tuple[A, A]: ...
 
-    def number(self, keys: Any, *, first: int = 0) -> tuple[Any, Any]:
-        """Give each distinct key a dense number, in the order of first appearance: ``(numbers[n], new[n])``.
+    def number(self, keys: Any, *, first: int = 0, stream: Stream | None = None) -> tuple[Any, Any]:
+        """Give each distinct key a dense number, in the order of first appearance.
 
         A key that is there has its value for its number. The keys of the batch that are absent get the numbers
         ``first + len(table)``, ``first + len(table) + 1`` and so on, in the order in which they first appear, on every
@@ -558,6 +766,8 @@ class HashMap(PairTable[K, V]):
             Array of length n, at most 2**31. Nulls that the table drops are not new, and have the number 0.
         first
             The number of the first key, an integer of the values' type.
+        stream
+            As for `insert`.
 
         Returns
         -------
@@ -592,6 +802,9 @@ class HashMap(PairTable[K, V]):
         >>> m.number(np.array([90, 50, 20]))[0].tolist()
         [2, 1, 3]
         """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return HashMap.number(self, keys, first=first)
         return key_numbers.number(self._parts, keys, first)
 
     def plan(self, n: int, *, like: Any = None) -> MapPlan[K, V]:
@@ -609,6 +822,11 @@ class HashMap(PairTable[K, V]):
         like
             An array of the library, and on the device, of the arrays of the calls; or the name of a library, as for
             `keys`. By default, as the first keys that the table was given to keep.
+
+        Returns
+        -------
+        MapPlan
+            Its ``find``, ``contains``, ``insert`` and ``assign`` are those of the table.
 
         Raises
         ------
@@ -656,10 +874,22 @@ class HashMap(PairTable[K, V]):
         default
             For one key, any object. For a batch, a value, which absent keys get: ``values[n]`` is returned.
 
+        Returns
+        -------
+        value or values[n]
+            A NumPy scalar or a row for one key; an array for a batch.
+
         Raises
         ------
         ParameterError
             For a batch without a default.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7]), np.array([1]), device="cpu")
+        >>> m.get(7), m.get(8), m.get(np.array([7, 8]), 0).tolist()
+        (np.int64(1), None, [1, 0])
         """
         self._need("find")
         return mapping.get(self._parts, keys, default)
@@ -677,14 +907,19 @@ class HashMap(PairTable[K, V]):
     def pop(self, keys: A, default: Any = ...) -> A: ...
 
     def pop(self, keys: Any, default: Any = mapping.MISSING) -> Any:
-        """Erase keys, and return the values that they had: of one key, or ``values[n]`` of a batch.
-
-        All elements of a batch with one key return the value of the key.
+        """Erase keys, and return the values that they had.
 
         Parameters
         ----------
+        keys
+            One key, or an array of keys.
         default
             For absent keys, as for `get`.
+
+        Returns
+        -------
+        value or values[n]
+            Of one key, or of a batch. All elements of a batch with one key return the value of the key.
 
         Raises
         ------
@@ -692,6 +927,13 @@ class HashMap(PairTable[K, V]):
             Without a default, if a key is absent. No key was erased.
         MemoryError
             If there is no memory; no key was erased.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7, 8]), np.array([1, 2]), device="cpu")
+        >>> m.pop(7), m.pop(np.array([8, 7]), 0).tolist(), len(m)
+        (np.int64(1), [2, 0], 0)
         """
         self._need("find")
         self._need("erase")
@@ -707,9 +949,28 @@ class HashMap(PairTable[K, V]):
     def setdefault(self, keys: A, values: Any) -> A: ...
 
     def setdefault(self, keys: Any, values: Any) -> Any:
-        """Add absent keys, and return the value that each key has now: of one key, or ``values[n]`` of a batch.
+        """Add absent keys, and return the value that each key has now.
 
         `find_or_insert` also says which keys were added.
+
+        Parameters
+        ----------
+        keys
+            One key, or an array of keys.
+        values
+            Their values, where they are absent.
+
+        Returns
+        -------
+        value or values[n]
+            Of one key, or of a batch.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7]), np.array([1]), device="cpu")
+        >>> m.setdefault(7, 5), m.setdefault(8, 5)
+        (np.int64(1), np.int64(5))
         """
         key = self._parts.front.key
         one = key.see(keys).shape == key.shape
@@ -719,13 +980,27 @@ class HashMap(PairTable[K, V]):
     def update(self, other: Any) -> None:
         """Assign all pairs of another `HashMap`, of a mapping, or of an iterable of pairs.
 
-        Of an iterable, the last pair of a key wins. Pairs of a `HashMap` on the same device stay there. To assign two
+        Pairs of a `HashMap` on the same device stay there. To assign two
         arrays, call `assign`.
+
+        Parameters
+        ----------
+        other
+            A `HashMap`, a mapping, or an iterable of pairs ``(key, value)``. Of an iterable, the last pair of a key
+            wins.
 
         Raises
         ------
         DtypeError
             If the pairs are of other types; the table is as it was.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([7]), np.array([1]), device="cpu")
+        >>> m.update({7: 10, 8: 20})
+        >>> m[7], m[8]
+        (np.int64(10), np.int64(20))
         """
         self._need("assign")
         if isinstance(other, BaseTable):
@@ -795,6 +1070,19 @@ class HashMap(PairTable[K, V]):
 class HashSet(BaseTable[K]):
     """A set of keys on one device. Takes the parameters of `HashMap`, without ``value``.
 
+    ``a | b``, ``a & b``, ``a - b``, ``a ^ b``, ``a <= b`` and ``a == b`` are those of Python's sets, and so are ``|=``,
+    ``&=`` and ``-=``. They take sets; the methods of the same meaning take arrays and iterables, too.
+
+    Parameters
+    ----------
+    key, capacity, **options
+        As of `HashMap`.
+
+    Raises
+    ------
+    DtypeError, ParameterError, DeviceError, EngineUnavailable, MemoryError, PathError
+        As `HashMap`.
+
     Examples
     --------
     >>> import numpy as np, warphash
@@ -820,7 +1108,31 @@ class HashSet(BaseTable[K]):
         capacity: int | None = None,
         **options: Unpack[TableOptions],
     ) -> HashSet[KeyT]:
-        """Build a set of ``keys`` in one pass; see `HashMap.from_arrays`."""
+        """Build a set of ``keys`` in one pass.
+
+        Parameters
+        ----------
+        keys
+            As of `HashMap.from_arrays`.
+        scores, assume_unique, capacity, **options
+            As of `HashMap.from_arrays`.
+
+        Returns
+        -------
+        HashSet
+            A new set.
+
+        Raises
+        ------
+        DtypeError, ParameterError, ShapeError, DeviceError, EngineUnavailable, MemoryError
+            As `HashMap.from_arrays`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> len(warphash.HashSet.from_arrays(np.array([[1, 2], [3, 4], [1, 2]]), device="cpu"))
+        2
+        """
         column, seen = keys_and_column(keys, options)
         options.setdefault("device", seen.device if seen.host is None else None)
         table: HashSet[Any] = cls(column.spec, capacity=capacity_for(seen.rows, capacity, options), **options)
@@ -830,43 +1142,163 @@ class HashSet(BaseTable[K]):
         return table
 
     @overload
-    def insert(self, keys: Keys, *, scores: Any = None, assume_unique: bool = False, added: Any = None) -> Bools: ...
+    def insert(
+        self,
+        keys: Keys,
+        *,
+        scores: Any = None,
+        assume_unique: bool = False,
+        added: Any = None,
+        stream: Stream | None = None,
+    ) -> Bools: ...
 
     @overload
-    def insert(self, keys: A, *, scores: Any = None, assume_unique: bool = False, added: A | None = None) -> A: ...
+    def insert(
+        self,
+        keys: A,
+        *,
+        scores: Any = None,
+        assume_unique: bool = False,
+        added: A | None = None,
+        stream: Stream | None = None,
+    ) -> A: ...
 
-    def insert(self, keys: Any, *, scores: Any = None, assume_unique: bool = False, added: Any = None) -> Any:
-        """Add keys: bool[n], True where this element added its key. See `HashMap.insert`."""
+    def insert(
+        self,
+        keys: Any,
+        *,
+        scores: Any = None,
+        assume_unique: bool = False,
+        added: Any = None,
+        stream: Stream | None = None,
+    ) -> Any:
+        """Add keys.
+
+        Parameters
+        ----------
+        keys
+            Array of length n.
+        scores, assume_unique, added
+            As of `HashMap.insert`.
+        stream
+            A CUDA stream, for a table on a GPU: a handle, or an object with ``__cuda_stream__``. The verb runs behind
+            what the stream was given, and what it is given next comes behind the verb. None means the current stream of
+            the keys' library.
+
+        Returns
+        -------
+        bool[n]
+            True where this element added its key: one element of each new key.
+
+        Raises
+        ------
+        TableFull, DeviceError, DtypeError, ParameterError, ShapeError
+            As `HashMap.insert`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> s = warphash.HashSet("int64", device="cpu")
+        >>> s.insert(np.array([3, 1])).tolist(), s.insert(np.array([1, 2])).tolist()
+        ([True, True], [False, True])
+        """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return HashSet.insert(self, keys, scores=scores, assume_unique=assume_unique, added=added)
         return self._parts.updates.update(
             "insert", keys, None, Op.KEEP, scores=scores, unique=assume_unique, added=added
         )
 
     # ---- one key, as of a Python set
     def plan(self, n: int, *, like: Any = None) -> SetPlan[K]:
-        """Prepare `contains` and `insert` for batches of ``n`` keys; see `HashMap.plan`."""
+        """Prepare `contains` and `insert` for batches of ``n`` keys, for callers who repeat them.
+
+        Parameters
+        ----------
+        n, like
+            As of `HashMap.plan`.
+
+        Returns
+        -------
+        SetPlan
+            Its ``contains`` and ``insert`` are those of the set.
+
+        Raises
+        ------
+        UnsupportedVerb, DtypeError, DeviceError, ParameterError
+            As `HashMap.plan`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> plan = warphash.HashSet.from_arrays(np.arange(5), device="cpu").plan(2)
+        >>> plan.contains(np.array([4, 5])).tolist()
+        [True, False]
+        """
         return SetPlan(self, self._parts, n, like)
 
     def add(self, key: Any) -> None:
         """Add one key. `insert` adds a batch.
 
+        Parameters
+        ----------
+        key
+            One key.
+
         Raises
         ------
         DtypeError
             If the key type cannot represent the key.
+
+        Examples
+        --------
+        >>> import warphash
+        >>> s = warphash.HashSet("int64", device="cpu")
+        >>> s.add(7)
+        >>> 7 in s
+        True
         """
         self._parts.updates.update("insert", [key], None, Op.KEEP, answers=False)
 
     def discard(self, key: Any) -> None:
-        """Erase one key, if it is there. `erase` erases a batch."""
+        """Erase one key, if it is there. `erase` erases a batch.
+
+        Parameters
+        ----------
+        key
+            One key.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> s = warphash.HashSet.from_arrays(np.array([7]), device="cpu")
+        >>> s.discard(7)
+        >>> s.discard(8)
+        >>> len(s)
+        0
+        """
         self._erased(key)
 
     def remove(self, key: Any) -> None:
         """Erase one key.
 
+        Parameters
+        ----------
+        key
+            One key.
+
         Raises
         ------
         KeyError
             If the key is absent.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> s = warphash.HashSet.from_arrays(np.array([7]), device="cpu")
+        >>> s.remove(7)
+        >>> len(s)
+        0
         """
         if not self._erased(key):
             raise KeyError(key)
@@ -891,11 +1323,58 @@ class HashSet(BaseTable[K]):
     def evict(self, n: int, *, like: str) -> Any: ...
 
     def evict(self, n: int, *, like: Any = None) -> Any:
-        """Have the ``n`` keys of least rank leave a bounded set, and return the keys; see `HashMap.evict`."""
+        """Have the ``n`` keys of least rank leave a bounded set.
+
+        Parameters
+        ----------
+        n, like
+            As of `HashMap.evict`.
+
+        Returns
+        -------
+        keys[n]
+            What left.
+
+        Raises
+        ------
+        UnsupportedVerb, MemoryError
+            As `HashMap.evict`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> seen = warphash.HashSet("int64", max_size=4, evict="score", device="cpu")
+        >>> seen.insert(np.array([7, 8]), scores=[2.0, 1.0]).tolist(), seen.evict(1)
+        ([True, True], array([8]))
+        """
         return bounded.evict(self._parts, n, like)[0]
 
     def erase_if(self, column: Literal["keys", "scores"], comparison: Comparison, bound: Any) -> int:
-        """Erase the keys that compare with a bound: how many keys were erased; see `HashMap.erase_if`."""
+        """Erase the keys that compare with a bound.
+
+        Parameters
+        ----------
+        column
+            ``"keys"``, of numbers; or ``"scores"`` of a set with ``evict="score"``.
+        comparison, bound
+            As of `HashMap.erase_if`.
+
+        Returns
+        -------
+        int
+            How many keys were erased.
+
+        Raises
+        ------
+        DtypeError, MemoryError
+            As `HashMap.erase_if`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> warphash.HashSet.from_arrays(np.arange(5), device="cpu").erase_if("keys", ">=", 3)
+        2
+        """
         return bounded.erase_if(self._parts, column, comparison, bound)
 
     @overload
@@ -905,39 +1384,187 @@ class HashSet(BaseTable[K]):
     def execute(self, operations: Any, keys: A) -> A: ...
 
     def execute(self, operations: Any, keys: Any) -> Any:
-        """Find, insert and erase in one batch, whose operations all run at once: bool[n]. See `HashMap.execute`."""
+        """Find, insert and erase in one batch, whose operations all run at once.
+
+        Parameters
+        ----------
+        operations
+            Codes of `Operation`, uint8[n], as of `HashMap.execute`.
+        keys
+            Array of length n.
+
+        Returns
+        -------
+        bool[n]
+            True where a find found its key, an insert added its key, or an erase erased its key.
+
+        Raises
+        ------
+        UnsupportedVerb, TableFull, ParameterError
+            As `HashMap.execute`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> from warphash import Operation
+        >>> s = warphash.HashSet.from_arrays(np.array([10]), design="slab", device="cpu")
+        >>> s.execute([Operation.ERASE, Operation.FIND], np.array([10, 20])).tolist()
+        [True, False]
+        """
         return mixed_batch.execute(self._parts, self._operations, operations, keys, None, 0)[0]
 
     # ---- set algebra, on the device of the left set
     def update(self, other: Any) -> None:
-        """Add the keys of another set, an array or an iterable of keys."""
+        """Add the keys of another set, an array or an iterable of keys.
+
+        Parameters
+        ----------
+        other
+            A `HashSet`, an array or an iterable of keys.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> s = warphash.HashSet("int64", device="cpu")
+        >>> s.update({1, 2})
+        >>> len(s)
+        2
+        """
         if isinstance(other, HashSet):
             self |= other
         else:
             self._parts.updates.update("insert", _rows(other), None, Op.KEEP, answers=False)
 
     def union(self, other: Any) -> Self:
-        """The keys of this set and of another set, an array or an iterable of keys: ``self | other``."""
+        """The keys of this set and of another set, an array or an iterable of keys: ``self | other``.
+
+        Parameters
+        ----------
+        other
+            A `HashSet`, an array or an iterable of keys.
+
+        Returns
+        -------
+        HashSet
+            A new set on the device of this one, with its options but a bound.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> s = warphash.HashSet.from_arrays(np.array([1, 2]), device="cpu")
+        >>> sorted(s.union([2, 3]).keys().tolist())
+        [1, 2, 3]
+        """
         return self | self._as_set(other)
 
     def intersection(self, other: Any) -> Self:
-        """The keys that are also in another set, an array or an iterable of keys: ``self & other``."""
+        """The keys that are also in another set, an array or an iterable of keys: ``self & other``.
+
+        Parameters
+        ----------
+        other
+            A `HashSet`, an array or an iterable of keys.
+
+        Returns
+        -------
+        HashSet
+            A new set on the device of this one, with its options but a bound.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> s = warphash.HashSet.from_arrays(np.array([1, 2]), device="cpu")
+        >>> s.intersection([2, 3]).keys().tolist()
+        [2]
+        """
         return self & self._as_set_of_possible_keys(other)
 
     def difference(self, other: Any) -> Self:
-        """The keys that are not in another set, an array or an iterable of keys: ``self - other``."""
+        """The keys that are not in another set, an array or an iterable of keys: ``self - other``.
+
+        Parameters
+        ----------
+        other
+            A `HashSet`, an array or an iterable of keys.
+
+        Returns
+        -------
+        HashSet
+            A new set on the device of this one, with its options but a bound.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> s = warphash.HashSet.from_arrays(np.array([1, 2]), device="cpu")
+        >>> s.difference([2, 3]).keys().tolist()
+        [1]
+        """
         return self - self._as_set_of_possible_keys(other)
 
     def symmetric_difference(self, other: Any) -> Self:
-        """The keys that are in one of the two alone: ``self ^ other``."""
+        """The keys that are in one of the two alone: ``self ^ other``.
+
+        Parameters
+        ----------
+        other
+            A `HashSet`, an array or an iterable of keys.
+
+        Returns
+        -------
+        HashSet
+            A new set on the device of this one, with its options but a bound.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> s = warphash.HashSet.from_arrays(np.array([1, 2]), device="cpu")
+        >>> sorted(s.symmetric_difference([2, 3]).keys().tolist())
+        [1, 3]
+        """
         return self ^ self._as_set(other)
 
     def issubset(self, other: Any) -> bool:
-        """Whether another set, an array or an iterable has all keys of this set: ``self <= other``."""
+        """Whether another set, an array or an iterable has all keys of this set: ``self <= other``.
+
+        Parameters
+        ----------
+        other
+            A `HashSet`, an array or an iterable of keys.
+
+        Returns
+        -------
+        bool
+            True if no key is missing there.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> s = warphash.HashSet.from_arrays(np.array([1, 2]), device="cpu")
+        >>> s.issubset([1, 2, 3]), s.issubset([1])
+        (True, False)
+        """
         return self <= self._as_set_of_possible_keys(other)
 
     def issuperset(self, other: Any) -> bool:
-        """Whether this set has all keys of another set, an array or an iterable: ``self >= other``."""
+        """Whether this set has all keys of another set, an array or an iterable: ``self >= other``.
+
+        Parameters
+        ----------
+        other
+            A `HashSet`, an array or an iterable of keys.
+
+        Returns
+        -------
+        bool
+            True if no key is missing here.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> s = warphash.HashSet.from_arrays(np.array([1, 2]), device="cpu")
+        >>> s.issuperset([1]), s.issuperset([3])
+        (True, False)
+        """
         if isinstance(other, HashSet):
             return self >= other
         keys, fits = self._parts.front.sought(_rows(other))
@@ -1004,7 +1631,30 @@ class HashSet(BaseTable[K]):
     __hash__ = None  # type: ignore[assignment]  # as of Python's sets: what changes has no hash
 
     def isdisjoint(self, other: HashSet) -> bool:
-        """Whether no key is in both sets."""
+        """Whether no key is in both sets.
+
+        Parameters
+        ----------
+        other
+            A `HashSet`.
+
+        Returns
+        -------
+        bool
+            True if no key is in both.
+
+        Raises
+        ------
+        ParameterError
+            If ``other`` is no `HashSet`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> s, t = (warphash.HashSet.from_arrays(np.array(keys), device="cpu") for keys in ([1, 2], [2, 3]))
+        >>> s.isdisjoint(t)
+        False
+        """
         if not isinstance(other, HashSet):
             raise ParameterError(f"expected a HashSet, got {type(other).__name__}: make one with HashSet.from_arrays")
         return self._related(other, set_algebra.is_disjoint)

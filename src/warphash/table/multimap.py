@@ -14,6 +14,7 @@ from ..arrays.cast import Fits, chosen, spread_offsets
 from ..arrays.column_types import text_type
 from ..arrays.key_column import text_of
 from ..arrays.library import ArrayView
+from ..arrays.on_stream import on_stream
 from ..arrays.row_type import Column
 from ..arrays.view import view
 from ..designs.base import Design
@@ -21,7 +22,7 @@ from ..errors import DtypeError, ParameterError
 from ..runtime.abi import Op, Operation
 from ..storage.chains.repeated_keys import RepeatedKeys
 from . import mixed_batch
-from .array_types import A, Batch, Bools, Counts, Foreign, K, Keys, KeySpec, KeyT, OneKey, TypeSpec, V, ValueT
+from .array_types import A, Batch, Bools, Counts, Foreign, K, Keys, KeySpec, KeyT, OneKey, Stream, TypeSpec, V, ValueT
 from .base import BaseTable
 from .front import COUNT
 from .items import PairTable
@@ -117,7 +118,32 @@ class MultiMap(PairTable[K, V]):
         capacity: int | None = None,
         **options: Unpack[TableOptions],
     ) -> MultiMap[KeyT, ValueT]:
-        """Build a table of ``keys`` and ``values`` in one pass; see `HashMap.from_arrays`."""
+        """Build a table of ``keys`` and ``values`` in one pass.
+
+        Parameters
+        ----------
+        keys, values
+            As of `HashMap.from_arrays`; every pair is kept.
+        capacity, **options
+            As of `HashMap.from_arrays`.
+
+        Returns
+        -------
+        MultiMap
+            A new table.
+
+        Raises
+        ------
+        DtypeError, ParameterError, ShapeError, DeviceError, EngineUnavailable, MemoryError
+            As the class and `insert`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.MultiMap.from_arrays(np.array([7, 8, 7]), np.array([1, 2, 3]), device="cpu")
+        >>> len(m)
+        3
+        """
         if (text := text_of(values)) is not None:
             _refuse_text(f"{'strings' if text else 'bytes'} of any length")
         (column, seen), value_view = keys_and_column(keys, options), view(values)
@@ -140,57 +166,154 @@ class MultiMap(PairTable[K, V]):
             return RepeatedStrings(storage, pairs)
         return cast("RepeatedKeys | GroupedRows", pairs)
 
-    def insert(self, keys: Any, values: Any) -> None:
+    def insert(self, keys: Any, values: Any, *, stream: Stream | None = None) -> None:
         """Add every pair, also of keys that are there, in O(n).
+
+        Parameters
+        ----------
+        keys, values
+            Arrays of one length. A single value, or a single row of values, is that of all keys.
+        stream
+            A CUDA stream, for a table on a GPU: a handle, or an object with ``__cuda_stream__``. The verb runs behind
+            what the stream was given, and what it is given next comes behind the verb. None means the current stream of
+            the keys' library.
 
         Raises
         ------
         TableFull
             If a batch does not fit and the table may not grow; the table is as it was.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.MultiMap.from_arrays(np.array([7, 8, 7]), np.array([1, 2, 3]), device="cpu")
+        >>> m.insert(np.array([8]), np.array([4]))
+        >>> m[8].tolist()
+        [2, 4]
         """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                MultiMap.insert(self, keys, values)
+            return
         self._parts.updates.update("insert", keys, values, Op.KEEP, answers=False)
 
     @overload
-    def count(self, keys: Keys) -> Counts: ...
+    def count(self, keys: Keys, *, stream: Stream | None = None) -> Counts: ...
 
     @overload
-    def count(self, keys: A) -> A: ...
+    def count(self, keys: A, *, stream: Stream | None = None) -> A: ...
 
-    def count(self, keys: Any) -> Any:
-        """How many pairs each key has: uint32[n]."""
+    def count(self, keys: Any, *, stream: Stream | None = None) -> Any:
+        """How many pairs each key has.
+
+        Parameters
+        ----------
+        keys
+            Array of length n.
+        stream
+            As for `insert`.
+
+        Returns
+        -------
+        uint32[n]
+            0 for an absent key.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.MultiMap.from_arrays(np.array([7, 8, 7]), np.array([1, 2, 3]), device="cpu")
+        >>> m.count(np.array([7, 8, 9])).tolist()
+        [2, 1, 0]
+        """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return MultiMap.count(self, keys)
         self._need("count")
         return self._parts.lookups.answered(keys, COUNT, self._parts.guarded.settled, self._pairs.count)
 
     @overload
     def find(
-        self, keys: Keys, default: Any = 0, *, out: Any = None, found: Any = None
+        self, keys: Keys, default: Any = 0, *, out: Any = None, found: Any = None, stream: Stream | None = None
     ) -> tuple[npt.NDArray[V], Bools]: ...
 
     @overload
-    def find(self, keys: A, default: Any = 0, *, out: A | None = None, found: A | None = None) -> tuple[A, A]: ...
+    def find(
+        self, keys: A, default: Any = 0, *, out: A | None = None, found: A | None = None, stream: Stream | None = None
+    ) -> tuple[A, A]: ...
 
-    def find(self, keys: Any, default: Any = 0, *, out: Any = None, found: Any = None) -> tuple[Any, Any]:
-        """The first value of each key, and ``default`` for absent keys: ``(values[n], found[n])``.
+    def find(
+        self, keys: Any, default: Any = 0, *, out: Any = None, found: Any = None, stream: Stream | None = None
+    ) -> tuple[Any, Any]:
+        """The first value of each key, and ``default`` for absent keys.
 
-        ``out`` and ``found`` are as for `HashMap.find`.
+        Parameters
+        ----------
+        keys, default, out, found
+            As of `HashMap.find`.
+        stream
+            As for `insert`.
+
+        Returns
+        -------
+        values[n], found[n]
+            As of `HashMap.find`.
+
+        Raises
+        ------
+        DeviceError, DtypeError, ParameterError, ShapeError
+            As `HashMap.find`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.MultiMap.from_arrays(np.array([7, 8, 7]), np.array([1, 2, 3]), device="cpu")
+        >>> values, found = m.find(np.array([7, 9]), default=-1)
+        >>> values.tolist(), found.tolist()
+        ([1, -1], [True, False])
         """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return MultiMap.find(self, keys, default, out=out, found=found)
         return self._parts.lookups.look_up("find", keys, self._values, default, out, found)
 
     @overload
-    def find_all(self, keys: Keys) -> tuple[npt.NDArray[V], npt.NDArray[np.int64]]: ...
+    def find_all(self, keys: Keys, *, stream: Stream | None = None) -> tuple[npt.NDArray[V], npt.NDArray[np.int64]]: ...
 
     @overload
-    def find_all(self, keys: A) -> tuple[A, A]: ...
+    def find_all(self, keys: A, *, stream: Stream | None = None) -> tuple[A, A]: ...
 
-    def find_all(self, keys: Any) -> tuple[Any, Any]:
+    def find_all(self, keys: Any, *, stream: Stream | None = None) -> tuple[Any, Any]:
         """All values of all keys.
+
+        Parameters
+        ----------
+        keys
+            Array of length n.
+        stream
+            As for `insert`.
 
         Returns
         -------
         values[m], offsets[n + 1]
             The values of key i are ``values[offsets[i]:offsets[i + 1]]``; offsets are int64. Waits for the device,
             since the host needs to know m.
+
+        Raises
+        ------
+        MemoryError
+            If there is no room for the values.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.MultiMap.from_arrays(np.array([7, 8, 7]), np.array([1, 2, 3]), device="cpu")
+        >>> values, offsets = m.find_all(np.array([8, 7]))
+        >>> values.tolist(), offsets.tolist()
+        ([2, 1, 3], [0, 1, 3])
         """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return MultiMap.find_all(self, keys)
         self._need("find_all")
         values, offsets = self._all_values(*self._parts.front.sought(keys))
         return self._values.exported(values), offsets.library.export(offsets)
@@ -243,13 +366,36 @@ class MultiMap(PairTable[K, V]):
         return values if is_one else (values, ends.library.export(ends))
 
     @overload
-    def erase_all(self, keys: Keys) -> Counts: ...
+    def erase_all(self, keys: Keys, *, stream: Stream | None = None) -> Counts: ...
 
     @overload
-    def erase_all(self, keys: A) -> A: ...
+    def erase_all(self, keys: A, *, stream: Stream | None = None) -> A: ...
 
-    def erase_all(self, keys: Any) -> Any:
-        """Erase every pair of each key: uint32[n], how many pairs this element erased."""
+    def erase_all(self, keys: Any, *, stream: Stream | None = None) -> Any:
+        """Erase every pair of each key.
+
+        Parameters
+        ----------
+        keys
+            Array of length n.
+        stream
+            As for `insert`.
+
+        Returns
+        -------
+        uint32[n]
+            How many pairs this element erased.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.MultiMap.from_arrays(np.array([7, 8, 7]), np.array([1, 2, 3]), device="cpu")
+        >>> m.erase_all(np.array([7, 9])).tolist(), len(m)
+        ([2, 0], 1)
+        """
+        if stream is not None:
+            with on_stream(stream, keys, self._parts.front.engine):
+                return MultiMap.erase_all(self, keys)
         self._need("erase_all")
         return self._parts.lookups.answered(keys, COUNT, self._parts.guarded.lock.write, self._pairs.erase_all)
 

@@ -38,6 +38,11 @@ def unpickle_to(device: str | None) -> Iterator[None]:
     device
         As for `HashMap`: ``"cpu"``, ``"cuda"``, ``"cuda:1"``; None takes a GPU if one is usable.
 
+    Returns
+    -------
+    context manager
+        For a ``with`` block.
+
     Examples
     --------
     >>> import pickle, numpy as np, warphash

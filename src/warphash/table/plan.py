@@ -92,7 +92,7 @@ class _Plan(Generic[K]):
     def contains(self, keys: A, *, found: A | None = None) -> A: ...
 
     def contains(self, keys: Any, *, found: Any = None) -> Any:
-        """As ``contains`` of the table: which keys are there, bool[n].
+        """As ``contains`` of the table: which keys are there.
 
         Parameters
         ----------
@@ -102,12 +102,24 @@ class _Plan(Generic[K]):
             Array bool[n] of the same library, which is written to and returned. None for a new one. If it shares memory
             with ``keys``, these are copied first.
 
+        Returns
+        -------
+        bool[n]
+            ``found``, or a new array.
+
         Raises
         ------
         DeviceError, DtypeError, ParameterError, ShapeError
             If an array is of another form.
         CaptureError
             As ``contains`` of the table, inside of a CUDA graph.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> plan = warphash.HashMap.from_arrays(np.array([7, 8]), np.array([1, 2]), device="cpu").plan(2)
+        >>> plan.contains(np.array([8, 9])).tolist()
+        [True, False]
         """
         return self._look_up("contains", keys, None, None, found, b"\0")[1]
 
@@ -198,9 +210,29 @@ class SetPlan(_Plan[K]):
     def insert(self, keys: A, *, added: A | None = None, assume_unique: bool = False) -> A: ...
 
     def insert(self, keys: Any, *, added: Any = None, assume_unique: bool = False) -> Any:
-        """As `HashSet.insert`: bool[n], True where this element added its key.
+        """As `HashSet.insert`.
 
-        Parameters and errors are those of `MapPlan.insert`, without values.
+        Parameters
+        ----------
+        keys, added, assume_unique
+            As of `MapPlan.insert`.
+
+        Returns
+        -------
+        bool[n]
+            True where this element added its key.
+
+        Raises
+        ------
+        DeviceError, DtypeError, ParameterError, ShapeError, TableFull, MemoryError
+            As `MapPlan.insert`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> plan = warphash.HashSet("int64", device="cpu").plan(2, like="numpy")
+        >>> plan.insert(np.array([7, 8])).tolist()
+        [True, True]
         """
         return self._update("insert", keys, None, added, Op.KEEP, assume_unique)
 
@@ -224,7 +256,7 @@ class MapPlan(_Plan[K], Generic[K, V]):
     def find(self, keys: A, default: Any = 0, *, out: A | None = None, found: A | None = None) -> tuple[A, A]: ...
 
     def find(self, keys: Any, default: Any = 0, *, out: Any = None, found: Any = None) -> tuple[Any, Any]:
-        """As `HashMap.find`: ``(values[n], found[n])``, with ``default`` for absent keys.
+        """As `HashMap.find`.
 
         Parameters
         ----------
@@ -237,12 +269,25 @@ class MapPlan(_Plan[K], Generic[K, V]):
             They share no memory with each other. If one shares memory with ``keys``, these are copied first. None for
             new ones.
 
+        Returns
+        -------
+        values[n], found[n]
+            ``out`` and ``found``, or new arrays; ``default`` for absent keys.
+
         Raises
         ------
         DeviceError, DtypeError, ParameterError, ShapeError
             If an array is of another form.
         CaptureError
             As `HashMap.find`, inside of a CUDA graph.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> plan = warphash.HashMap.from_arrays(np.array([7, 8]), np.array([1, 2]), device="cpu").plan(2)
+        >>> values, found = plan.find(np.array([8, 9]), default=-1)
+        >>> values.tolist(), found.tolist()
+        ([2, -1], [True, False])
         """
         return self._look_up("find", keys, self._out, out, found, self._default(default))
 
@@ -253,7 +298,7 @@ class MapPlan(_Plan[K], Generic[K, V]):
     def insert(self, keys: A, values: A, *, added: A | None = None, assume_unique: bool = False) -> A: ...
 
     def insert(self, keys: Any, values: Any, *, added: Any = None, assume_unique: bool = False) -> Any:
-        """As `HashMap.insert`: bool[n], True where this element added its key; a present key keeps its value.
+        """As `HashMap.insert`; a present key keeps its value.
 
         Parameters
         ----------
@@ -265,12 +310,24 @@ class MapPlan(_Plan[K], Generic[K, V]):
         assume_unique
             As for `HashMap.insert`.
 
+        Returns
+        -------
+        bool[n]
+            True where this element added its key.
+
         Raises
         ------
         DeviceError, DtypeError, ParameterError, ShapeError
             If an array is of another form. The table is as it was.
         TableFull, MemoryError
             As `HashMap.insert`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> plan = warphash.HashMap.from_arrays(np.array([7, 8]), np.array([1, 2]), device="cpu").plan(2)
+        >>> plan.insert(np.array([8, 9]), np.array([20, 30])).tolist()
+        [False, True]
         """
         return self._update("insert", keys, values, added, Op.KEEP, assume_unique)
 
@@ -281,7 +338,30 @@ class MapPlan(_Plan[K], Generic[K, V]):
     def assign(self, keys: A, values: A, *, added: A | None = None) -> A: ...
 
     def assign(self, keys: Any, values: Any, *, added: Any = None) -> Any:
-        """As `HashMap.assign`: bool[n], True where the key is new. Parameters and errors are those of `insert`."""
+        """As `HashMap.assign`.
+
+        Parameters
+        ----------
+        keys, values, added
+            As of `insert`.
+
+        Returns
+        -------
+        bool[n]
+            True where the key is new.
+
+        Raises
+        ------
+        DeviceError, DtypeError, ParameterError, ShapeError, TableFull, MemoryError
+            As `insert`.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> plan = warphash.HashMap.from_arrays(np.array([7, 8]), np.array([1, 2]), device="cpu").plan(2)
+        >>> plan.assign(np.array([8, 9]), np.array([20, 30])).tolist()
+        [False, True]
+        """
         return self._update("assign", keys, values, added, Op.REPLACE, False)
 
 

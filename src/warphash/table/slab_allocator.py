@@ -100,12 +100,33 @@ class SlabAllocator:
         )
 
     def allocate(self, n: int) -> npt.NDArray[np.uint32]:
-        """Take ``n`` slabs, and return their addresses: uint32[n]. All bytes of a new slab are 0xFF. O(n).
+        """Take ``n`` slabs. All bytes of a new slab are 0xFF.
+
+        Parameters
+        ----------
+        n
+            Number of slabs.
+
+        Returns
+        -------
+        uint32[n]
+            Their addresses, in host memory.
 
         Raises
         ------
         MemoryError
             If too few slabs are free, and the allocator may not grow or finds no memory. No slab is taken.
+
+        Notes
+        -----
+        O(n).
+
+        Examples
+        --------
+        >>> import warphash
+        >>> slabs = warphash.SlabAllocator(device="cpu", blocks_per_super_block=1)
+        >>> slabs.allocate(2).dtype, len(slabs)
+        (dtype('uint32'), 2)
         """
         n = integer("n", n, 0)
         while (short := n - (self.capacity - self._taken)) > 0:
@@ -120,7 +141,7 @@ class SlabAllocator:
         return addresses
 
     def deallocate(self, addresses: npt.ArrayLike) -> None:
-        """Give slabs back. O(n).
+        """Give slabs back.
 
         Parameters
         ----------
@@ -132,6 +153,18 @@ class SlabAllocator:
         ShapeError, ParameterError
             If ``addresses`` has more than one axis, or if some of them are of no slab of this allocator or of a slab
             that is free. The slabs of the other addresses are free then.
+
+        Notes
+        -----
+        O(n).
+
+        Examples
+        --------
+        >>> import warphash
+        >>> slabs = warphash.SlabAllocator(device="cpu", blocks_per_super_block=1)
+        >>> slabs.deallocate(slabs.allocate(2))
+        >>> len(slabs)
+        0
         """
         given = np.asarray(addresses)
         if given.ndim != 1:

@@ -50,6 +50,13 @@ class Stats:
     tiers
         What is in the two tiers of a tiered table, the rate of hits, and the traffic between the tiers; None for other
         tables.
+
+    Examples
+    --------
+    >>> import numpy as np, warphash
+    >>> stats = warphash.HashSet.from_arrays(np.arange(1_000), device="cpu").stats()
+    >>> stats.size, stats.rebuilds, stats.max_size
+    (1000, 0, None)
     """
 
     size: int

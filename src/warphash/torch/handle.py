@@ -67,12 +67,19 @@ class TableHandle:
 
     # ---- lookups
     def find(self, keys: torch.Tensor, default: float = 0) -> tuple[torch.Tensor, torch.Tensor]:
-        """Values and presence of keys, as `HashMap.find`: ``(values, found)``.
+        """Values and presence of keys, as `HashMap.find`.
 
         Parameters
         ----------
+        keys
+            A tensor of the shape ``s``, or ``(*s, d)`` if a key is a row of ``d`` numbers.
         default
             A number, which absent keys get.
+
+        Returns
+        -------
+        values, found
+            Tensors of the shape ``(*s, *row)``, where ``row`` is the shape of a value, and of bool of the shape ``s``.
         """
         dtype = self._need_values()
         shape, batch = self._flat(keys)
@@ -80,37 +87,95 @@ class TableHandle:
         return values.reshape(shape + self._value_shape), found.reshape(shape)
 
     def contains(self, keys: torch.Tensor) -> torch.Tensor:
-        """Which keys are there, as `HashMap.contains`."""
+        """Which keys are there, as `HashMap.contains`.
+
+        Parameters
+        ----------
+        keys
+            A tensor of the shape ``s``, or ``(*s, d)`` if a key is a row of ``d`` numbers.
+
+        Returns
+        -------
+        tensor
+            bool of the shape ``s``.
+        """
         shape, batch = self._flat(keys)
         return self._shaped(operators.contains(self._number, self._state, batch), shape)
 
     # ---- updates
     def insert(self, keys: torch.Tensor, values: torch.Tensor | float | None = None) -> torch.Tensor:
-        """Add the keys that are absent, as `HashMap.insert`: True where an element added its key.
+        """Add the keys that are absent, as `HashMap.insert`.
 
         Parameters
         ----------
+        keys
+            A tensor of the shape ``s``, or ``(*s, d)`` if a key is a row of ``d`` numbers.
         values
-            A value for each key, or a number for all keys; None for a `HashSet`.
+            A value for each key, or a number for all keys.
+            None for a `HashSet`.
+
+        Returns
+        -------
+        tensor
+            bool of the shape ``s``, True where an element added its key.
         """
         shape, batch = self._flat(keys)
         rows = None if values is None and self._value_dtype is None else self._rows(values, shape, keys.device)
         return self._shaped(operators.insert(self._number, self._state, batch, rows), shape)
 
     def assign(self, keys: torch.Tensor, values: torch.Tensor | float) -> torch.Tensor:
-        """Insert or overwrite, as `HashMap.assign`: True where the key is new."""
+        """Insert or overwrite, as `HashMap.assign`.
+
+        Parameters
+        ----------
+        keys
+            A tensor of the shape ``s``, or ``(*s, d)`` if a key is a row of ``d`` numbers.
+        values
+            A value for each key, or a number for all keys.
+
+        Returns
+        -------
+        tensor
+            bool of the shape ``s``, True where the key is new.
+        """
         shape, batch = self._flat(keys)
         rows = self._rows(values, shape, keys.device)
         return self._shaped(operators.assign(self._number, self._state, batch, rows), shape)
 
     def upsert(self, keys: torch.Tensor, values: torch.Tensor | float, op: Operator) -> torch.Tensor:
-        """Insert, or combine with the value that is there, as `HashMap.upsert`: True where the key is new."""
+        """Insert, or combine with the value that is there, as `HashMap.upsert`.
+
+        Parameters
+        ----------
+        keys
+            A tensor of the shape ``s``, or ``(*s, d)`` if a key is a row of ``d`` numbers.
+        values
+            A value for each key, or a number for all keys.
+        op
+            As of `HashMap.upsert`.
+
+        Returns
+        -------
+        tensor
+            bool of the shape ``s``, True where the key is new.
+        """
         shape, batch = self._flat(keys)
         rows = self._rows(values, shape, keys.device)
         return self._shaped(operators.upsert(self._number, self._state, batch, rows, op), shape)
 
     def erase(self, keys: torch.Tensor) -> torch.Tensor:
-        """Erase keys, as `HashMap.erase`: True where an element erased its key."""
+        """Erase keys, as `HashMap.erase`.
+
+        Parameters
+        ----------
+        keys
+            A tensor of the shape ``s``, or ``(*s, d)`` if a key is a row of ``d`` numbers.
+
+        Returns
+        -------
+        tensor
+            bool of the shape ``s``, True where an element erased its key.
+        """
         shape, batch = self._flat(keys)
         return self._shaped(operators.erase(self._number, self._state, batch), shape)
 

@@ -85,11 +85,27 @@ class IdMap(torch.nn.Module):  # type: ignore[misc, unused-ignore]  # of PyTorch
         self._number, self._state = self._registered.number, self._registered.state
 
     def extra_repr(self) -> str:
-        """What ``repr`` says inside the brackets."""
+        """What ``repr`` says inside the brackets.
+
+        Returns
+        -------
+        str
+            For people.
+        """
         return f"{self.num_rows} rows, first_row={self.first_row}, unknown={self.unknown}"
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """The rows of identifiers: int64, of the shape and on the device of ``ids``.
+        """The rows of identifiers.
+
+        Parameters
+        ----------
+        ids
+            A tensor of identifiers, of any shape.
+
+        Returns
+        -------
+        tensor
+            int64, of the shape and on the device of ``ids``.
 
         Raises
         ------
@@ -113,7 +129,13 @@ class IdMap(torch.nn.Module):  # type: ignore[misc, unused-ignore]  # of PyTorch
         return self._rows.end
 
     def ids(self) -> torch.Tensor:
-        """All identifiers, in the order of their rows, on the device of the map."""
+        """All identifiers, in the order of their rows, on the device of the map.
+
+        Returns
+        -------
+        tensor
+            Of the type ``dtype``, one for each known identifier.
+        """
         return self._rows.ids()
 
     # ---- what PyTorch asks of a module

@@ -171,3 +171,19 @@ def test_rivals_are_in_the_picture_of_a_bench(tmp_path: Path, drawn: list[Any]) 
     said = texts(drawn[0])
     assert {"polars is_in", "warphash", "iceberg", "Billion keys per second", BY} <= set(said)
     assert any("random int64" in text and "2 threads" in text for text in said)
+
+
+def test_a_line_reaches_from_the_slowest_run_to_the_fastest(tmp_path: Path, drawn: list[Any]) -> None:
+    old = Measurement(
+        *("random", "iceberg", {}, "cpu", 10, 0.8, "uint32", "uint32", "build", 4e6, 2.0, 3, None, 10.0, 0)
+    )
+    assert old.rates_per_s == (4e6, 4e6)
+    new = replace(old, least_seconds=1.0, most_seconds=4.0)
+    assert new.rates_per_s == (2e6, 8e6)
+    for measurement in (old, new):
+        plots.draw_bench([measurement], tmp_path / "x.png", "a machine", (), BY)
+    ends = [
+        [line.get_segments()[0][:, 0].tolist() for axis in canvas.axes for line in axis.collections] for canvas in drawn
+    ]
+    assert ends == [[], [[2.0, 8.0]]]
+    assert [any("slowest" in text for text in texts(canvas)) for canvas in drawn] == [False, True]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -86,6 +87,18 @@ class CupyLibrary:
     def is_captured(self) -> bool:
         """As `Library`."""
         return bool(sys.modules["cupy"].cuda.get_current_stream().is_capturing())
+
+    def is_on_gpu(self, array: Any) -> bool:
+        """True: CuPy has no others."""
+        return True
+
+    @contextmanager
+    def on_stream(self, handle: int, index: int) -> Iterator[None]:
+        """As `Library`."""
+        cuda = sys.modules["cupy"].cuda
+        is_default = handle in (0, LEGACY_STREAM)
+        with cuda.Device(index), cuda.Stream.null if is_default else cuda.ExternalStream(handle, index):
+            yield
 
     def addresses(self, like: ArrayView, shape: Shape, dtype: Dtype, is_written: bool) -> Callable[[Any], int | None]:
         """As `Library.addresses`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import lru_cache, partial
 from typing import Any, NoReturn
 
@@ -100,6 +101,18 @@ class TorchLibrary:
     def is_captured(self) -> bool:
         """As `Library`."""
         return bool(sys.modules["torch"].cuda.is_current_stream_capturing())
+
+    def is_on_gpu(self, tensor: Any) -> bool:
+        """Whether it is a tensor of CUDA."""
+        return bool(tensor.is_cuda)
+
+    def on_stream(self, handle: int, index: int) -> AbstractContextManager[None]:
+        """As `Library`."""
+        cuda = sys.modules["torch"].cuda
+        is_default = handle in (0, LEGACY_STREAM)
+        stream = cuda.default_stream(index) if is_default else cuda.ExternalStream(handle, device=index)
+        made: AbstractContextManager[None] = cuda.stream(stream)
+        return made
 
     def addresses(self, like: ArrayView, shape: Shape, dtype: Dtype, is_written: bool) -> Callable[[Any], int | None]:
         """As `Library.addresses`. A subclass of tensors is seen, for what its methods answer is its own affair."""

@@ -13,6 +13,9 @@ constexpr int kMostOwners = 256;
 // Keys that a batch has apart, at most: a lane of a warp has the place of each.
 constexpr int kMostApart = 16;
 
+// Rows at whose multiples the bits of flags begin (owners/flag_bits.cuh): 16 bytes of bits.
+constexpr int kFlagRun = 128;
+
 // A batch in segments, and where the elements of each segment go.
 struct OwnerSegments {
   u64 elements;  // of the batch
@@ -45,6 +48,14 @@ struct OwnerMoveBatch : Launch {
   u64 row_bytes;  // of a row
   u64 row_word;   // bytes of the widest word by which all rows can be read and written: 1, 2, 4, 8 or 16
   u64 once;       // restore: whether only the first element of a key apart gets the row, and the others get zeros
+};
+
+// Flags, a byte for each row, and the same as bits.
+struct FlagBitsBatch : Launch {
+  u64 flags;                   // u8 per row, 0 or 1, at a multiple of 8 bytes
+  u64 bits;                    // a bit per row
+  u64 whole;                   // pack: rows before the tails, a multiple of 8
+  u64 tails[kMostOwners / 8];  // pack: u8 per rank: the rows of its tail, less than 128
 };
 
 }  // namespace warphash

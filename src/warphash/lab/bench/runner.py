@@ -85,6 +85,8 @@ class Measurement:
         Memory of the table: `Stats.nbytes`.
     words_per_key
         Words of guests read for each key of a find. None if they were not counted.
+    least_seconds, most_seconds
+        Seconds of the fastest run and of the slowest. None in files from before these were kept.
     """
 
     data: str
@@ -106,6 +108,15 @@ class Measurement:
     utilisation: float | None = None
     table_bytes: int = 0
     words_per_key: float | None = None
+    least_seconds: float | None = None
+    most_seconds: float | None = None
+
+    @property
+    def rates_per_s(self) -> tuple[float, float]:
+        """The rates of the slowest run and of the fastest; twice that of the median run if the others are not known."""
+        seconds = (self.most_seconds or self.seconds, self.least_seconds or self.seconds)
+        slowest, fastest = (self.rate_per_s * (self.seconds / each) for each in seconds)
+        return slowest, fastest
 
     @property
     def batch(self) -> int:
@@ -429,6 +440,8 @@ class Lab:
             rate_per_s=n / seconds,
             seconds=seconds,
             repetitions=len(runs),
+            least_seconds=min(runs),
+            most_seconds=max(runs),
             probes_per_key=probes,
             bytes_per_pair=stats.bytes_per_pair,
             mismatches=wrong,

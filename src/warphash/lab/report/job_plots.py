@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from textwrap import fill
 
 from ..jobs import JOBS
@@ -18,7 +19,7 @@ _COLUMNS = 3
 
 
 def draw_jobs(times: Sequence[JobTime], path: Path, machine: str, made_by: str = "", complete: bool = True) -> None:
-    """Draw the least processor seconds of all contestants, with a line up to the greatest ones.
+    """Draw the median of the processor seconds of all contestants, with a line from the least to the greatest ones.
 
     Parameters
     ----------
@@ -36,10 +37,11 @@ def draw_jobs(times: Sequence[JobTime], path: Path, machine: str, made_by: str =
         figure, axes = plt.subplots(rows, _COLUMNS, figsize=(13.5, 1.4 + 2.2 * rows), squeeze=False)
         for axis, (job, mine) in zip(axes.flat, jobs.items(), strict=False):
             names = [f"{time.contestant}, {time.lines} line{'s' if time.lines > 1 else ''}" for time in mine]
-            least = [min(time.cpu_s) for time in mine]
-            spread = [max(time.cpu_s) - min(time.cpu_s) for time in mine]
+            middle = [median(time.cpu_s) for time in mine]
+            below = [median(time.cpu_s) - min(time.cpu_s) for time in mine]
+            above = [max(time.cpu_s) - median(time.cpu_s) for time in mine]
             colors = [WRONG if time.mismatches else PALETTE[OURS] if time.is_ours else QUIET for time in mine]
-            axis.barh(names[::-1], least[::-1], xerr=([0] * len(mine), spread[::-1]), color=colors[::-1], height=0.6)
+            axis.barh(names[::-1], middle[::-1], xerr=(below[::-1], above[::-1]), color=colors[::-1], height=0.6)
             axis.set_title(fill(JOBS[job].title, 44), fontsize=9.5, loc="left")
             axis.set_xlabel("s", fontsize=8)
             axis.locator_params(axis="x", nbins=5)
@@ -52,7 +54,7 @@ def draw_jobs(times: Sequence[JobTime], path: Path, machine: str, made_by: str =
         rest = "" if complete else "  ·  the run was stopped early"
         height = figure.get_figheight()
         figure.tight_layout(rect=(0.01, 0.02, 1, 1 - 0.8 / height))
-        heading = "Processor seconds of jobs, from the least to the greatest"
+        heading = "Processor seconds of jobs: the median, with the least and the greatest"
         figure.text(0.02, 1 - 0.35 / height, heading, fontsize=16, weight="bold")
         figure.text(0.02, 1 - 0.62 / height, f"{machine}  ·  {verdict}{rest}", color=QUIET)
         stamp(figure, made_by)

@@ -104,13 +104,17 @@ def _format(path: Path) -> str:
 
 @dataclass(frozen=True)
 class _Bar:
-    """One bar: its row in the panel, its group (a design or a library), and a rate."""
+    """One bar: its row in the panel, its group (a design or a library), and a rate.
+
+    ``spread`` has the rates of the slowest run and of the fastest; zeros if they are not known.
+    """
 
     label: str
     group: str
     operation: str
     rate_per_s: float
     wrong: int
+    spread: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,8 @@ def draw_bench(
 ) -> None:
     """Draw a row of panels for each data set, a panel for each operation, and a bar for each design.
 
-    Below, each data set of ``contests`` has a row with a bar for each library. The panels of a row share one scale.
+    A bar is the median of the runs, and a line reaches from the slowest run to the fastest. Below, each data set of
+    ``contests`` has a row with a bar for each library. The panels of a row share one scale.
     """
     import matplotlib as mpl
 
@@ -168,7 +173,7 @@ def draw_bench(
             hspace=between * len(rows) / sum(heights),
         )
         for line, row, depth in zip(axes, rows, depths, strict=True):
-            most = max(bar.rate_per_s for bar in row.bars) / unit
+            most = max(max(bar.rate_per_s, *bar.spread) for bar in row.bars) / unit
             with_names = True
             for axis, (operation, title) in zip(line, panels, strict=True):
                 mine = [bar for bar in row.bars if bar.operation == operation]
@@ -184,7 +189,10 @@ def draw_bench(
         wrong = sum(bar.wrong for row in rows for bar in row.bars)
         verdict = f"{wrong:,} WRONG ANSWERS" if wrong else "every answer verified"
         figure.text(0.25 / width, 1 - 0.42 / height, f"{unit_name} keys per second", fontsize=17, weight="bold")
-        figure.text(0.25 / width, 1 - 0.68 / height, f"warphash on {machine}  ·  {verdict}", color=QUIET)
+        said = ["warphash on " + machine, verdict]
+        if any(_is_spread(bar) for row in rows for bar in row.bars):
+            said.append("a line: from the slowest run to the fastest")
+        figure.text(0.25 / width, 1 - 0.68 / height, "  ·  ".join(said), color=QUIET)
         stamp(figure, made_by)
         save_picture(figure, path, dpi=160, bbox_inches="tight", pad_inches=0.1)
         plt.close(figure)
@@ -195,7 +203,10 @@ def _rows_of_designs(measurements: Sequence[Measurement]) -> Iterator[_Row]:
         mine = [m for m in measurements if m.data == data]
         first = mine[0]
         said = f"{first.n:,} keys, {first.key_dtype} to {first.value_dtype or 'nothing'}"
-        bars = [_Bar(label(m).replace("_", " "), m.design, m.operation, m.rate_per_s, m.mismatches) for m in mine]
+        bars = [
+            _Bar(label(m).replace("_", " "), m.design, m.operation, m.rate_per_s, m.mismatches, m.rates_per_s)
+            for m in mine
+        ]
         yield _Row(f"{data}  ·  {said}", bars)
 
 
@@ -210,15 +221,24 @@ def _rows_of_libraries(contests: Sequence[Contest]) -> Iterator[_Row]:
         yield _Row(f"{data}  ·  {mine[0].n:,} keys, libraries on {mine[0].threads_told}", bars)
 
 
+def _is_spread(bar: _Bar) -> bool:
+    """Whether there were several runs of different rates."""
+    return bar.spread[0] < bar.spread[1]
+
+
 def _draw_panel(axis: Any, bars: list[_Bar], places: dict[str, float], unit: float) -> None:
     best = max(bar.rate_per_s for bar in bars)
     for bar in bars:
         at, rate, first = places[bar.label], bar.rate_per_s / unit, bar.rate_per_s == best
         axis.barh(at, rate, height=0.74, color=PALETTE.get(bar.group, QUIET), alpha=1 if first else 0.55)
+        end = rate
+        if _is_spread(bar):
+            slowest, end = (one / unit for one in bar.spread)
+            axis.hlines(at, slowest, end, color=INK, linewidth=1.2)
         digits = 0 if rate >= 100 else 1 if rate >= 1 else 2
         axis.annotate(
             "FAILED" if bar.wrong else f"{rate:,.{digits}f}",
-            (rate, at),
+            (end, at),
             xytext=(4, 0),
             textcoords="offset points",
             va="center",

@@ -49,15 +49,19 @@ from . import nvrtc
 from .cache import NUMBERS_SUFFIX, CubinCache
 from .driver import DriverError, bindings, check, error, outside_of_captures
 from .events import CudaAnswer, CudaMark
+from .handles import LEGACY_STREAM, PER_THREAD_STREAM, StreamHandle
 from .kept_memory import COUNTED_BYTES, KeptMemory
 from .machine_code import MachineCode
 from .pinned import PinnedPages
 from .program import CudaProgram
+from .resource import ALIGNMENT_BYTES, MemorySource, Taken, source_of
 from .small_memory import LARGEST_BYTES, SmallMemory
 from .staging import Staging
 from .sweep import Sweeper
 
 __all__ = [
+    "LEGACY_STREAM",
+    "PER_THREAD_STREAM",
     "CudaEngine",
     "CudaProgram",
     "DriverError",
@@ -69,9 +73,6 @@ __all__ = [
     "gpu_of",
     "reason_unavailable",
 ]
-
-LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
-"""The driver's handles of its two default streams. The second is another stream in every thread."""
 
 _LIBRARY = "libcuda.so.1"
 
@@ -203,13 +204,6 @@ def _after_fork_in_child() -> None:
 os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-class StreamHandle(int):
-    """The driver's handle of a stream, which other libraries take by ``__cuda_stream__``, too."""
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        return 0, int(self)
-
-
 class CudaEngine:
     """One GPU. Make it with `engine`; safe from several threads.
 
@@ -276,6 +270,7 @@ class CudaEngine:
         self.is_captured, self.wait_for = self._streams.is_captured, self._streams.wait
         self._pinned = PinnedPages(self)
         self._small = SmallMemory(self._take)
+        self._source: MemorySource | None = None
         self._programs: dict[KernelSpec, CudaProgram] = {}
         self._codes: dict[KernelSpec, MachineCode] = {}
         self._numbers: dict[KernelSpec, float | None] = {}
@@ -384,6 +379,9 @@ class CudaEngine:
             raise CaptureError(f"a CUDA graph cannot own the {nbytes:,} bytes of working memory that this call needs")
         if nbytes <= LARGEST_BYTES:
             return self._small.allocate(nbytes)
+        if (source := self._source) is not None:
+            taken = self._take_from(source, nbytes, stream)
+            return DeviceBuffer(taken.ptr, nbytes, partial(self._give_back, source, taken))
         kept = self._kept
         if kept is None or nbytes < COUNTED_BYTES:
             return DeviceBuffer(self._take(nbytes, stream), nbytes, self._release)
@@ -409,6 +407,43 @@ class CudaEngine:
         if status:
             raise error(status, f"allocating {nbytes:,} bytes on {self.device}")
         return int(ptr)
+
+    def use_memory_of(self, resource: Any) -> Any:
+        """Take memory from another allocator (`resource`) from here on; the one before."""
+        before, self._source = self._source, source_of(resource, int(self._handle))
+        return None if before is None else before.given
+
+    def _take_from(self, source: MemorySource, nbytes: int, stream: Any) -> Taken:
+        """Memory of another allocator, ready in the order of ``stream``."""
+        stream = stream if source.stream is None else source.stream
+        handle = self.order(stream, int)
+        try:
+            taken: Taken = self._in_context(source.take, nbytes, handle)
+        except MemoryError as error:
+            raise MemoryError(
+                f"the memory resource of {self.device} has no {nbytes:,} bytes, which are needed: {error}"
+            ) from None
+        if not taken.ptr or taken.ptr % ALIGNMENT_BYTES:
+            self._give_back(source, taken, taken.ptr)
+            raise DeviceError(
+                f"expected memory at a multiple of {ALIGNMENT_BYTES} bytes from the memory resource of {self.device}, "
+                f"got the address {taken.ptr:#x}: give another to warphash.set_memory_resource"
+            )
+        self.order(stream, int)  # behind what the allocator, and who had the memory before, gave the stream
+        return taken
+
+    def _give_back(self, source: MemorySource, taken: Taken, _ptr: int) -> None:
+        """Return memory to the allocator it is of, behind the last operation there was."""
+        if not self._is_lost:
+            self._in_context(source.give_back, taken, self.call(self._streams.lasting))
+
+    def _in_context(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What a function answers in the engine's context, without its lock."""
+        check(self._driver.cuCtxPushCurrent(self._context), f"using {self.device}")
+        try:
+            return function(*arguments)
+        finally:
+            self._driver.cuCtxPopCurrent()
 
     def allocate_pinned(self, nbytes: int) -> PinnedBuffer:
         """Page-locked host memory (`pinned`)."""

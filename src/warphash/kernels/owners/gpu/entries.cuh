@@ -1,5 +1,6 @@
 // The kernels of owners on a GPU.
 #pragma once
+#include "owners/flag_bits.cuh"
 #include "owners/gpu/order.cuh"
 
 #define WARPHASH_OWNER_MOVES(NAME, COUNTERS, RESTORES)                                             \
@@ -18,9 +19,11 @@
   WARPHASH_OWNER_MOVES(move_##MANY, COUNTERS, false)                                               \
   WARPHASH_OWNER_MOVES(restore_##MANY, COUNTERS, true)
 
-#define WARPHASH_PLAIN_ENTRIES                    \
-  WARPHASH_ENTRY(shards, warphash::FindShards)    \
-  WARPHASH_ENTRY(sum_apart, warphash::SumApart)   \
-  WARPHASH_ENTRY(sum_owners, warphash::SumOwners) \
-  WARPHASH_OWNER_ENTRIES(few, FewCounters)        \
+#define WARPHASH_PLAIN_ENTRIES                        \
+  WARPHASH_ENTRY(shards, warphash::FindShards)        \
+  WARPHASH_ENTRY(sum_apart, warphash::SumApart)       \
+  WARPHASH_ENTRY(sum_owners, warphash::SumOwners)     \
+  WARPHASH_ENTRY(pack_flags, warphash::PackFlags)     \
+  WARPHASH_ENTRY(unpack_flags, warphash::UnpackFlags) \
+  WARPHASH_OWNER_ENTRIES(few, FewCounters)            \
   WARPHASH_OWNER_ENTRIES(many, ManyCounters)
