@@ -12,7 +12,6 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from matplotlib import pyplot as plt
 
 from support.engines import one_of_each
 from warphash import HashMap, HashSet
@@ -215,14 +214,6 @@ def test_inserts_in_pieces_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {p.panel: p.measurement for p in points_of("size", 1000)}
     assert found["insert"].mismatches == 4 * 50 + 200  # keys, and their number
     assert found["find 100"].mismatches > 0 and found["find 0"].mismatches == 0
-
-
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The figures of matplotlib that are drawn; they stay open."""
-    canvases: list[Any] = []
-    monkeypatch.setattr(plt, "close", lambda canvas: canvases.append(canvas))
-    return canvases
 
 
 def to_files(folder: Path, name: str) -> list[SweepPoint]:

@@ -15,7 +15,6 @@ import pytest
 pytest.importorskip("typer")
 pytest.importorskip("matplotlib")
 
-from matplotlib import pyplot as plt
 from rich.console import Console
 
 from support.command import run
@@ -45,14 +44,6 @@ RATE = OpRate(
     mismatches=0,
 )
 RIVAL = replace(RATE, contestant="polars", library="polars", rows_per_s=40e6)
-
-
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The figures of matplotlib that are drawn; they stay open."""
-    canvases: list[Any] = []
-    monkeypatch.setattr(plt, "close", lambda canvas: canvases.append(canvas))
-    return canvases
 
 
 def shown(*rates: OpRate) -> str:

@@ -10,7 +10,6 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from matplotlib import pyplot as plt
 
 from warphash.lab.bench.runner import Measurement
 from warphash.lab.figures import catalogue
@@ -20,14 +19,6 @@ from warphash.lab.report.looks import LOOKS
 from warphash.lab.rivals.contest import Contest
 
 BY = results.made_by("warphash bench --quick")
-
-
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The figures of matplotlib that are drawn; they stay open."""
-    canvases: list[Any] = []
-    monkeypatch.setattr(plt, "close", lambda canvas: canvases.append(canvas))
-    return canvases
 
 
 def texts(canvas: Any) -> list[str]:
