@@ -12,6 +12,7 @@ from warphash.runtime.devices import engine_for
 from warphash.storage.batch import Batch
 from warphash.storage.resize_log import Cause
 from warphash.storage.slots import StoreOptions
+from warphash.storage.update import array_slots
 from warphash.storage.update.array_slots import ArraySlots
 from warphash.storage.update.transaction import Undo
 
@@ -199,6 +200,26 @@ def test_searches_among_tombstones_get_a_new_array() -> None:
     made.state = made.state._replace(tombstones=501)
     assert made._slots_ahead(Batch(0, 0, 10)) is None
     assert remedy.tried == [(1000, 2)] and made.state.tombstones == 0
+
+
+@pytest.mark.parametrize(
+    ("batches", "n", "waits"),
+    [
+        ([100, 100], 100, False),
+        ([100], 100, True),
+        ([100, 99], 100, True),
+        ([99, 100, 100], 100, False),
+        ([100, 100], 1_001, True),
+    ],
+)
+def test_behind_batches_of_new_keys_the_next_ones_keys_are_taken_for_new(
+    batches: list[int], n: int, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, _ = slots_of(1_000, 1_000)
+    monkeypatch.setattr(array_slots, "estimate_new_keys", lambda store, batch, room: 7)
+    for added in batches:
+        made._note_share(100, added)
+    assert made._new_keys(Batch(0, 0, n), 5) == (7 if waits else n)
 
 
 def test_an_erase_of_nothing_changes_nothing() -> None:

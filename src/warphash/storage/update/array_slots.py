@@ -54,6 +54,9 @@ from .transaction import LISTED_BYTES, Array, ArrayState, Transaction, Undo, may
 
 __all__ = ["ArraySlots", "Remedy", "SlotArray"]
 
+_STREAM_BATCHES = 2
+"""Batches behind each other whose elements all brought new keys, behind which the next one is taken for such."""
+
 
 class SlotArray(Array, Searchable, Protocol):
     """The array of a family. It keeps no count of its keys, and decides nothing.
@@ -214,7 +217,7 @@ class ArraySlots(Generic[A]):
         self._leaves = may_leave and hasattr(array, "leave")
         self._reorders = remedy.goes_by_parts and not options.counts_probes
         self.rebuilds = self.probes = self.inserted = 0
-        self.new_share = 1.0
+        self.new_share, self._new_batches = 1.0, 0
         self.state: ArrayState[A] = ArrayState(array, 0)
         self.recovery = Recovery()
         self._clear_later, self._recover_later = resting(ArraySlots._clear, self), resting(type(self).recover, self)
@@ -325,7 +328,7 @@ class ArraySlots(Generic[A]):
         if done or (not self.state.size and self._is_built(batch)):
             self._keep_in_bounds(batch.stream)
             return None
-        return fits
+        return fits or (slots is not None and self.surely_fit(batch.n))
 
     def surely_fit(self, keys: int) -> bool:
         """Whether the table has slots for so many new keys behind those that were left, and needs no rebuild before."""
@@ -344,7 +347,7 @@ class ArraySlots(Generic[A]):
             built = self.remedy.build(self, batch, None)
         if built is not None:
             self.state = ArrayState(array, built[1], vouched=batch.unique)
-            self.new_share = built[1] / batch.n
+            self._note_share(batch.n, built[1])
         self._rest()
         return built is not None
 
@@ -363,7 +366,8 @@ class ArraySlots(Generic[A]):
         if built is None:
             return False
         self.state = ArrayState(*built, vouched=vouched or batch.unique)
-        self.rebuilds, self.new_share = self.rebuilds + 1, (built[1] - size) / batch.n
+        self.rebuilds += 1
+        self._note_share(batch.n, built[1] - size)
         resize.done(built[1], built[0].slots)
         return True
 
@@ -382,7 +386,8 @@ class ArraySlots(Generic[A]):
             if outcome is None or not outcome.complete:  # `finish` gives displaced pairs slots
                 break
             ended, size, awaited = ended + 1, size + (outcome.changed if n else -outcome.changed), awaited - n
-            self._note_share(n, outcome)
+            if n:
+                self._note_share(n, outcome.changed)
         self.state = state._replace(size=size, left=state.left[ended:], awaited=awaited)
         if ended == len(state.left):
             self.recovery.step = None
@@ -453,7 +458,7 @@ class ArraySlots(Generic[A]):
         added = self.state.size - before.size
         if copies:
             copies.flag(batch.flags, added)
-        self.new_share = added / batch.n
+        self._note_share(batch.n, added)
         self._keep_in_bounds(batch.stream)
 
     def launch(self, batch: Batch, listed: Listed | None) -> Outcome:
@@ -530,13 +535,22 @@ class ArraySlots(Generic[A]):
         """
         array, size, tombstones, *_ = self.state
         if self.options.grows:
-            estimate = partial(estimate_new_keys, self, batch)
+            estimate = partial(self._new_keys, batch)
             slots = self._growth.slots_ahead(size, array.slots, tombstones, batch.n, self.new_share, estimate)
             return None if slots is None else max(slots, size)
         if self.design.searches_until_unused and 2 * tombstones > array.slots:
             with suppress(MemoryError, TableFull):  # the table is right as it is
                 self.replace(array.slots, Cause.ERASED, batch.stream)
         return None
+
+    def _new_keys(self, batch: Batch, room: int) -> int:
+        """As `estimate_new_keys`, which waits. If some batches brought new keys alone, the next one is taken for such.
+
+        If it is none, the table may be twice as large as it need be.
+        """
+        if self._new_batches >= _STREAM_BATCHES and batch.n <= self.state.size:
+            return batch.n
+        return estimate_new_keys(self, batch, room)
 
     def _keep_in_bounds(self, stream: Any, erased: bool = False) -> None:
         """Bring the load factor back within the bounds. Only an erase makes the table smaller."""
@@ -631,15 +645,17 @@ class ArraySlots(Generic[A]):
         signs = [1 if n else -1 for _, n in state.left]
         size = state.size + sum(outcome.changed * sign for outcome, sign in zip(outcomes, signs, strict=True))
         self.state = state._replace(size=size, left=(), awaited=0)
-        self._note_share(state.left[-1].n, last)
+        for (_, n), outcome in zip(state.left, outcomes, strict=True):
+            if n:
+                self._note_share(n, outcome.changed)
         if all(outcome.complete for outcome in outcomes):
             self.recovery.step = None
             array.forget_left()
 
-    def _note_share(self, n: int, outcome: Outcome) -> None:
-        """Note how many of ``n`` elements brought new keys, unless they were erased."""
-        if n:
-            self.new_share = outcome.changed / n
+    def _note_share(self, n: int, added: int) -> None:
+        """Note how many of the ``n`` elements of a batch brought new keys."""
+        self.new_share = added / n
+        self._new_batches = self._new_batches + 1 if added == n else 0
 
     def end_updates(self, stream: Any) -> None:
         """As `finish`, but for memory that is still to be cleared."""
