@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from support.daily import Notes, mark_slow, share_of
 from support.engines import ENGINES, marks_of, missing
 from support.imported import Imported
 from warphash.settings import KEPT_VARIABLE, kept_fraction
+from warphash.storage.quotient import route
 
 settings.register_profile("warphash", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("warphash")
@@ -108,6 +110,13 @@ def pytest_collection_finish() -> None:
     """Keep the thousands of cases out of the garbage collector's walks."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_first_updates() -> Iterator[None]:
+    """Let no test depend on what the cache of kernels has: `storage/test_quotient_first.py` is about that."""
+    with mock.patch.object(route, "is_for_first", lambda *given, **named: False):
+        yield
 
 
 @pytest.fixture

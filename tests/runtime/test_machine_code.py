@@ -96,6 +96,23 @@ def test_a_kernel_that_is_expected_is_compiled_in_the_background_and_once(monkey
     assert times.count("take") == 1  # the cache has it
 
 
+def test_a_kernel_that_nobody_asks_for_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_end = threading.Event()
+
+    def late(source: str, arch: str) -> nvrtc.CompiledModule:
+        assert may_end.wait(60)
+        return nvrtc.CompiledModule(b"code", "")
+
+    monkeypatch.setattr(nvrtc, "compile", late)
+    code = MachineCode(SLABS, "sm_90")
+    assert not code.is_begun("take")
+    code.begin(["take"])
+    assert code.is_begun("take") and not MachineCode(SLABS, "sm_90").is_begun("take")
+    may_end.set()
+    code._under_way["take"].result(60)
+    assert MachineCode(SLABS, "sm_90").is_begun("take") and not code.is_begun("give_back")
+
+
 def test_all_kernels_can_be_compiled_ahead(compiled: list[set[str]]) -> None:
     code = MachineCode(SLABS, "sm_90")
     assert code.compile_all()
@@ -149,7 +166,7 @@ def test_two_threads_that_need_one_kernel_load_it_once(monkeypatch: pytest.Monke
         return [f"module of {name}" for name in names]
 
     companions = {"settle": ("claim", "find")}
-    program: Any = CudaProgram(Engine(), load, lambda names: None, frozenset(), companions)  # type: ignore[arg-type]
+    program: Any = CudaProgram(Engine(), load, lambda names: None, bool, frozenset(), companions)  # type: ignore[arg-type]
     monkeypatch.setattr(program, "_found", lambda name, module: (name, module))
 
     def find() -> None:
@@ -168,10 +185,19 @@ def test_two_threads_that_need_one_kernel_load_it_once(monkeypatch: pytest.Monke
 
 def test_kernels_that_are_expected_begin_once() -> None:
     begun: list[list[str]] = []
-    program: Any = CudaProgram(Engine(), lambda names: names, begun.append, frozenset(), {})  # type: ignore[arg-type]
+    program: Any = CudaProgram(Engine(), lambda names: names, begun.append, bool, frozenset(), {})  # type: ignore[arg-type]
     program.kernels["find"] = object()
     program.expect(["build", "find", "scan"])
     assert begun == [["build", "scan"]]  # those that are not loaded
     program.kernels["build"] = object()
     program.expect(["build", "find", "scan"])
     assert begun == [["build", "scan"]]
+
+
+def test_what_has_begun_stays_so() -> None:
+    """Though its compilation fails, or another process clears the cache."""
+    answers = [False, True]
+    program: Any = CudaProgram(Engine(), lambda names: names, bool, lambda name: answers.pop(0), frozenset(), {})  # type: ignore[arg-type]
+    assert [program.is_begun("build") for _ in range(3)] == [False, True, True] and not answers
+    program.kernels["find"] = object()
+    assert program.is_begun("find")

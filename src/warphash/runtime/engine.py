@@ -159,6 +159,9 @@ class Program(Protocol):
         loaded, nothing is done.
         """
 
+    def is_begun(self, entry: str) -> bool:
+        """Whether a kernel is compiled, or about to be. Otherwise its first launch waits for all of that."""
+
 
 class Engine(Protocol):
     """One device and how to run on it. ``stream`` is the engine's own handle, or None for its default.

@@ -311,7 +311,8 @@ class CudaEngine:
                 companions = {} if spec.header else spec.layout.companions
                 self._codes[spec] = code = MachineCode(spec, self.arch)
                 load = partial(self._modules, code)
-                self._programs[spec] = CudaProgram(self, load, code.begin, spec.layout.refilling, companions)
+                begins = code.begin, code.is_begun
+                self._programs[spec] = CudaProgram(self, load, *begins, spec.layout.refilling, companions)
             return self._programs[spec]
 
     def _modules(self, code: MachineCode, names: Sequence[str]) -> list[Any]:
@@ -341,7 +342,9 @@ class CudaEngine:
         Each has to begin with PTX's ``griddepcontrol.wait`` (``wait_for_turn`` in ``platform/cuda.cuh``).
         """
         module = self._module(cubin)
-        return CudaProgram(self, lambda names: [module] * len(names), lambda names: None, refilling, {})
+        return CudaProgram(
+            self, lambda names: [module] * len(names), lambda names: None, lambda name: True, refilling, {}
+        )
 
     def _module(self, cubin: bytes) -> Any:
         """A module. Raises `MemoryError` if the device has no memory for its code."""

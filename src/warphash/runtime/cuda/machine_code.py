@@ -45,7 +45,11 @@ class MachineCode:
     def begin(self, entries: Iterable[str]) -> None:
         """Compile some kernels in the background, unless the cache has them. `of` waits, and raises their errors."""
         cache = CubinCache()
-        self._submit([name for name in entries if cache.get(self._key_of(name)) is None])
+        self._submit([name for name in entries if cache.get(self._key_of(name)) is None], cache)
+
+    def is_begun(self, entry: str) -> bool:
+        """Whether the cache has a kernel, or its compilation has begun."""
+        return entry in self._under_way or CubinCache().get(self._key_of(entry)) is not None
 
     def of(self, entries: Iterable[str]) -> list[bytes]:
         """The machine code of some kernels, each by itself. Those that are not in the cache are compiled side by side.
@@ -64,9 +68,8 @@ class MachineCode:
             self._announce(", ".join(missing), cache)
             start = time.perf_counter()
             try:
-                for name, compilation in self._submit(missing).items():
-                    found[name] = code = compilation.result()
-                    cache.put(self._key_of(name), code)
+                for name, compilation in self._submit(missing, cache).items():
+                    found[name] = compilation.result()
             finally:
                 self._forget(missing)
             _log.info("compiled the kernels of %s in %.1f s", self._what, time.perf_counter() - start)
@@ -87,13 +90,13 @@ class MachineCode:
         self.of(absent)
         return bool(absent)
 
-    def _submit(self, names: list[str]) -> dict[str, Future[bytes]]:
-        """The compilations of some kernels; those that are not under way begin."""
+    def _submit(self, names: list[str], cache: CubinCache) -> dict[str, Future[bytes]]:
+        """The compilations of some kernels; those that are not under way begin, in the order of the names."""
         with self._beginning:
             new = [name for name in names if name not in self._under_way]
             if new:
                 pool = ThreadPoolExecutor(min(len(new), os.cpu_count() or 1), "warphash-compile")
-                self._under_way |= {name: pool.submit(self._compiled, name) for name in new}
+                self._under_way |= {name: pool.submit(self._compiled, name, cache) for name in new}
                 pool.shutdown(wait=False)  # its threads end with their work
             return {name: self._under_way[name] for name in names}
 
@@ -104,8 +107,11 @@ class MachineCode:
             for name in over:
                 del self._under_way[name]
 
-    def _compiled(self, name: str) -> bytes:
-        return nvrtc.compile(single_kernel(self._source, name), self._arch).cubin
+    def _compiled(self, name: str, cache: CubinCache) -> bytes:
+        """Compile a kernel, and keep it, though nobody may ask for it in this process."""
+        code = nvrtc.compile(single_kernel(self._source, name), self._arch).cubin
+        cache.put(self._key_of(name), code)
+        return code
 
     def _key_of(self, name: str) -> str:
         return hashlib.sha256(f"{self.key} {name}".encode()).hexdigest()

@@ -21,8 +21,9 @@ class CudaProgram:
 
     Parameters
     ----------
-    load, begin
-        Gives the modules that have the kernels of some names; begins to compile such kernels, and returns.
+    load, begin, is_begun
+        Gives the modules that have the kernels of some names; begins to compile such kernels, and returns; tells
+        whether a kernel is compiled, or about to be.
     refilling, companions
         As of `Layout`.
 
@@ -40,12 +41,14 @@ class CudaProgram:
         engine: Device,
         load: Callable[[Sequence[str]], Iterable[Any]],
         begin: Callable[[Sequence[str]], object],
+        is_begun: Callable[[str], bool],
         refilling: frozenset[str],
         companions: Mapping[str, Sequence[str]],
     ) -> None:
         self._engine = engine
         self._driver = engine._driver
         self._load, self._begin, self._refilling, self._companions = load, begin, refilling, companions
+        self._asks, self._begun = is_begun, set[str]()
         self.kernels: dict[str, Any] = {}
         self._finding = threading.Lock()
 
@@ -67,6 +70,14 @@ class CudaProgram:
         """As `Program.expect`."""
         if entries[0] not in self.kernels:
             self._begin([name for name in entries if name not in self.kernels])
+
+    def is_begun(self, entry: str) -> bool:
+        """As `Program.is_begun`. What has begun stays so."""
+        begun = entry in self.kernels or entry in self._begun
+        if not begun and self._asks(entry):
+            self._begun.add(entry)
+            begun = True
+        return begun
 
     def _find(self, entry: str) -> Any:
         """A kernel. Its companions are loaded, too."""

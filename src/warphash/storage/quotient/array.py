@@ -76,6 +76,12 @@ _CROWD_THREADS = 256
 _BUILDING, _CHANGING = ("build", "find"), ("apply", "apply_in_place")
 """Kernels that follow passes; and a lookup, which mostly follows a build."""
 
+_FIRST = ("update_locked", "find", "update_few")
+"""Kernels of a first update in the order in which they are needed, and a lookup, which mostly follows."""
+
+_MOST_ROUNDS = 8
+"""Of a first update. What is left then mostly has a key in common, or no room."""
+
 
 class _ElementBuffers(NamedTuple):
     """Memory for the elements of an update, or for passes over them, and a batch that has its addresses.
@@ -298,7 +304,9 @@ class QuotientArray:
     def update(self, given: Batch, *, count_probes: bool = False, listed: Listed | None = None) -> Outcome:
         """As `SlotArray.update`. An array without pairs is built; if the keys are unique, without comparing keys."""
         walked = listed.n if listed else given.n
-        way = self._way_of(given, walked)
+        way = self._way_of(given.op, walked)
+        if way is Way.FIRST:
+            return self._update_first(given, listed, count_probes)
         if way is not Way.RANGES:
             self.begin(given, way, listed=listed, count_probes=count_probes)
             return self.outcome(given.stream)
@@ -309,16 +317,19 @@ class QuotientArray:
 
     def is_one_launch(self, n: int) -> bool:
         """Whether an update of ``n`` elements is one launch that leaves none: nothing can stop it half way."""
-        return route.way_of_update(self._facts, n, Op.KEEP, is_blank=self._is_blank) is Way.FEW
+        return self._way_of(Op.KEEP, n) is Way.FEW
 
-    def _way_of(self, given: Batch, n: int) -> Way:
-        """The way of ``n`` elements of a batch."""
-        return route.way_of_update(self._facts, n, given.op, is_blank=self._is_blank)
+    def _way_of(self, op: int, n: int) -> Way:
+        """The way of ``n`` elements of an update."""
+        facts, blank = self._facts, self._is_blank
+        way = route.way_of_update(facts, n, op, is_blank=blank)
+        first = route.is_for_first(facts, way, n, is_blank=blank, is_begun=self.program.is_begun)
+        return Way.FIRST if first else way
 
     def leave(self, given: Batch, left: int, awaited: int, new_share: float) -> int:
         """As `LeavingArray.leave`, while there is room to adopt all elements that are left."""
-        way, stream = self._way_of(given, given.n), given.stream
-        if way is Way.RANGES:
+        way, stream = self._way_of(given.op, given.n), given.stream
+        if way in (Way.RANGES, Way.FIRST):
             return 0
         batch = (self._updates or self._make_updates()).batch_to_leave(given, left, awaited)
         return 0 if batch is None else self._launch(batch, way, new_share, stream)
@@ -354,6 +365,39 @@ class QuotientArray:
             self._is_counted = True  # the last kernel sets the report to 0
         ticket: int = batch.ticket
         return ticket
+
+    def _update_first(self, given: Batch, listed: Listed | None, count_probes: bool) -> Outcome:
+        """An update by the kernel that a compiler takes least for. Waits.
+
+        A lane has an element, and takes locks. What is left has another round: of the lanes of a warp with one home,
+        some were left at once. Elements that no round has done wait for the compiler, and go to one block.
+        """
+        engine, program, stream, n = self.engine, self.program, given.stream, listed.n if listed else given.n
+        builds = self._is_blank and n > route.most_few(self._facts)
+        if new := [name for name in ((*_FIRST, "build") if builds else _FIRST) if not program.is_begun(name)]:
+            program.expect(new)
+        lists = engine.allocate(8 * n, stream)
+        batch = (self._updates or self._make_updates()).batch_of(given, listed, count_probes, lists.ptr)
+        if not self.cleared:
+            self.clear(stream)
+        self._is_blank = self._is_new = False
+        self._reset_report(stream)
+        left = n
+        for turn in range(_MOST_ROUNDS):
+            if turn:
+                batch.n, batch.left_out, batch.stuck = left, batch.stuck, batch.left_out
+                engine.fill(batch.report + LEFTOVER, 0, 8, stream)
+            program.run("update_locked", self.table, batch, left, stream)
+            report = read_report(engine, batch.report, stream)
+            before, left, batch.indices = left, report.leftover, batch.left_out
+            if not left:
+                return Outcome(report.changed, 0, 0, report.probes)
+            if left == before:
+                break
+        batch.count, batch.finishes = batch.report + LEFTOVER, 1
+        program.run_blocks("update_few", self.table, batch, 1, stream)
+        self._is_counted = True  # the last kernel sets the report to 0
+        return self.outcome(stream)
 
     def _launch_lanes(self, batch: OneLaunchBatch, new_share: float, stream: Any) -> None:
         """Launch a lane for each element. The batch then has the list of those that are left."""

@@ -8,11 +8,14 @@
    (``kernels/quotient/gpu/partition.cuh``), or one by one. Then the elements of each range are applied.
 
 A CPU has no locks and no passes, so it takes the third way alone.
+
+The kernels of the first way and of a build take a compiler longest. The first updates of a process that would wait for
+them have a way of their own (`is_for_first`), if the cache has no such kernels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -33,8 +36,10 @@ __all__ = [
     "Way",
     "applies",
     "builds_on_stage",
+    "is_for_first",
     "lanes_for",
     "may_build",
+    "most_few",
     "pass_plan_for",
     "puts_alone",
     "renewing_blocks",
@@ -61,6 +66,10 @@ their own."""
 KNOWN_SHARE = 0.25
 """Of the elements of the last batch, the share that brought new keys up to which a smaller update begins without locks,
 too. What that leaves goes to one block at once."""
+
+MOST_FIRST = 1 << 22
+"""Elements of a first update that does without a build. A guess: what takes locks takes a GPU longer than a build, but
+the compiler takes longer than both."""
 
 LANES_STUCK = 2
 """Elements of an update without locks for each lane of the launch for those that are left. Eight lanes take up an
@@ -131,11 +140,12 @@ class Facts(NamedTuple):
 
 
 class Way(Enum):
-    """The ways of a batch, as this module's head numbers them."""
+    """The ways of a batch, as this module's head numbers them; last, that of first updates."""
 
     FEW = auto()
     ONE_LAUNCH = auto()
     RANGES = auto()
+    FIRST = auto()
 
 
 class PassPlan(NamedTuple):
@@ -179,21 +189,36 @@ class PassPlan(NamedTuple):
 
 def way_of_update(facts: Facts, n: int, op: int, *, is_blank: bool) -> Way:
     """The way of an update of ``n`` elements of a batch. A blank table has no trace of a key."""
-    if facts.on_gpu and 0 < n <= _most_few(facts):
+    if facts.on_gpu and 0 < n <= most_few(facts):
         return Way.FEW
     goes_alone = puts_alone(facts, op) and facts.in_reach
     one = _begins_with_one_launch(facts, n, is_blank=is_blank, goes_alone=goes_alone)
     return Way.ONE_LAUNCH if one else Way.RANGES
 
 
+def is_for_first(facts: Facts, way: Way, n: int, *, is_blank: bool, is_begun: Callable[[str], bool]) -> bool:
+    """Whether an update of ``n`` elements does without the kernel of its way, for which a compiler would take longest.
+
+    Parameters
+    ----------
+    is_begun
+        As of `Program`.
+    """
+    if not facts.on_gpu:
+        return False
+    if way is Way.RANGES:
+        return is_blank and n <= MOST_FIRST and not is_begun("build")
+    return not is_begun("update_few")
+
+
 def way_of_erase(facts: Facts, n: int, *, is_blank: bool, in_order: bool) -> Way:
     """The way of an erase of ``n`` elements: of all elements of a batch ``in_order``, or of listed ones."""
-    is_few = facts.on_gpu and not is_blank and n <= _most_few(facts)
+    is_few = facts.on_gpu and not is_blank and n <= most_few(facts)
     one = is_few or _begins_with_one_launch(facts, n, is_blank=is_blank, goes_alone=facts.in_reach)
     return Way.ONE_LAUNCH if in_order and one else Way.RANGES
 
 
-def _most_few(facts: Facts) -> int:
+def most_few(facts: Facts) -> int:
     """Most elements of a batch of few."""
     return min(SPARE_ELEMENTS, MOST_FOR_A_BUCKET * facts.buckets)
 

@@ -135,6 +135,10 @@ class SweepingProgram:
         """As `Program.expect`."""
         self._own.expect(entries)
 
+    def is_begun(self, entry: str) -> bool:
+        """As `Program.is_begun`."""
+        return self._own.is_begun(entry)
+
     def run(self, entry: str, table: ctypes.Structure, batch: Launch, n: int, stream: Any) -> None:
         """As `Program.run`."""
         waits = self._way(n, n) != "direct" if entry == "find" else self._buffers is not None
