@@ -350,7 +350,7 @@ class QuotientArray:
     def update(self, given: Batch, *, count_probes: bool = False, listed: Listed | None = None) -> Outcome:
         """As `SlotArray.update`. An array without pairs is built; if the keys are unique, without comparing keys."""
         walked = listed.n if listed else given.n
-        way = self._way_of(given, walked)
+        way = route.way_of_update(self._facts, walked, given.op, is_blank=self._is_blank)
         if way is not Way.RANGES:
             self.begin(given, way, listed=listed, count_probes=count_probes)
             return self.outcome(given.stream)
@@ -363,13 +363,9 @@ class QuotientArray:
         """Whether an update of ``n`` elements is one launch that leaves none: nothing can stop it half way."""
         return route.way_of_update(self._facts, n, Op.KEEP, is_blank=self._is_blank) is Way.FEW
 
-    def _way_of(self, given: Batch, n: int) -> Way:
-        """The way of ``n`` elements of a batch."""
-        return route.way_of_update(self._facts, n, given.op, is_blank=self._is_blank)
-
     def leave(self, given: Batch, left: int, awaited: int, new_share: float) -> int:
         """As `LeavingArray.leave`, while there is room to adopt all elements that are left."""
-        way, stream = self._way_of(given, given.n), given.stream
+        way, stream = route.way_of_update(self._facts, given.n, given.op, is_blank=self._is_blank), given.stream
         if way is Way.RANGES:
             return 0
         batch = (self._updates or self._make_updates()).batch_to_leave(given, left, awaited)

@@ -401,8 +401,9 @@ class ArraySlots(Generic[A]):
         if not ticket:
             self.state, self.recovery.step = state, step
             return False
-        vouched, left = state.vouched or batch.unique, (*state.left, Left(ticket, batch.n))
-        self.state = state._replace(vouched=vouched, left=left, awaited=state.awaited + batch.n)
+        whole, size, tombstones, vouched, before, displaced, awaited = state  # a third of the time of `_replace`
+        left, vouched = (*before, Left(ticket, batch.n)), vouched or batch.unique
+        self.state = ArrayState(whole, size, tombstones, vouched, left, displaced, awaited + batch.n)
         return True
 
     def _leave_erase(self, given: Batch) -> bool:
@@ -424,8 +425,9 @@ class ArraySlots(Generic[A]):
     def _note_launches(self) -> None:
         """Note that the kernels of a batch are launched now, until the batch is among those that were left (`left`)."""
         self.recovery.step = self._recover_later
-        if self.state.left:
-            self.state = self.state._replace(left=())
+        array, size, tombstones, vouched, left, displaced, awaited = self.state
+        if left:
+            self.state = ArrayState(array, size, tombstones, vouched, (), displaced, awaited)
 
     def _do(self, batch: Batch) -> None:
         """Do a batch, or take it back.
