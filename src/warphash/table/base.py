@@ -1056,10 +1056,12 @@ def shrink_if_repeated(table: BaseTable[Any], rows: int) -> None:
     table takes more (docs/performance/cpu.md). A table on a GPU stays as it is, because the host does not wait
     for its build. So does a table whose size the caller has set.
     """
+    if rows < _FEWEST_ROWS:
+        return
     facts, store = table._parts.facts, table._parts.guarded.storage.store
     may_resize = facts.options["on_full"] == "grow" and facts.bound is None and facts.load_bounds is None
     is_plain = facts.memory == "device" and "shrink" in facts.design.capabilities
-    if rows < _FEWEST_ROWS or not may_resize or not is_plain or not table._parts.front.transfer.shares_memory:
+    if not may_resize or not is_plain or not table._parts.front.transfer.shares_memory:
         return
     if len(table) * _REPEATS < min(rows, store.capacity):
         with suppress(MemoryError):  # the table is as it was

@@ -7,6 +7,7 @@ is. A table then has its seed, its capacity and its arrays for itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -163,19 +164,12 @@ def facts_of(
     parameters, memory, *options
         As for `options.choices_of`.
     """
-    if not parameters and memory is None and _is_hashable((nulls, floats, *options)):  # a file may be there or not
-        kept = _find_once(kind, name, is_multi, device, rows, nulls, floats, *options)
-        if registry.get(kept.design.name) is kept.design:
-            return kept
+    if not parameters and memory is None:  # a file may be there or not
+        with suppress(TypeError):  # of an option without a hash, or of a check, which raises it again
+            kept = _find_once(kind, name, is_multi, device, rows, nulls, floats, *options)
+            if registry.get(kept.design.name) is kept.design:
+                return kept
     return _find(kind, name, is_multi, device, rows, nulls, floats, *options, parameters=parameters, memory=memory)
-
-
-def _is_hashable(options: tuple[Any, ...]) -> bool:
-    try:
-        hash(options)
-    except TypeError:
-        return False
-    return True
 
 
 def _find(

@@ -37,6 +37,8 @@ PRESENCE = Column(BOOL, ())
 
 def _is_of_items(column: Column) -> bool:
     """Whether rows of a column have several items, which may have names."""
+    if type(column) is Column:
+        return bool(column.shape)
     return bool(column.numpy.shape) or column.is_of_columns
 
 
