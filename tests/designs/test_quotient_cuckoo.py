@@ -171,6 +171,21 @@ def test_a_find_reads_the_lines_of_the_simulation() -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+def test_arrays_of_one_size_share_sizes_and_no_addresses_and_no_constants(device: str) -> None:
+    options: Any = {"capacity": 500, "device": device, "design": "quotient_cuckoo"}
+    first, second = (HashMap("u4", "u4", seed=seed, **options) for seed in (1, 2))
+    one, other = array_of(first), array_of(second)
+    assert one._form is other._form and one.buckets == one.table.buckets == other.table.buckets
+    assert one.table.slots != other.table.slots and one.table.counters != other.table.counters
+    assert one.table.multiplier[0] != other.table.multiplier[0] and not one._form.table.slots
+    keys = np.arange(400, dtype=np.uint32)
+    add(first, keys)
+    assert len(second) == 0 and not second.contains(keys).any()
+    add(second, keys)
+    first.check(), second.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_an_erase_makes_the_filters_anew(device: str) -> None:
     table = made("u4", "u4", 7 * 100, device=device)
     keys = np.arange(640, dtype=np.uint32)

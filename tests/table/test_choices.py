@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from warphash import HashMap, ParameterError
-from warphash.table.options import Choices, choices_of
+from warphash.table.facts import Facts, Widths, facts_of
 
 PLAIN: dict[str, Any] = {
     "design": "auto",
@@ -23,15 +24,19 @@ PLAIN: dict[str, Any] = {
 }
 
 
-def chosen(kind: str = "HashMap", device: str = "cpu", **changes: Any) -> Choices:
-    return choices_of(kind, device, {}, None, *(PLAIN | changes).values())
+WORDS = Widths(4, 4, False, False)
+
+
+def chosen(kind: str = "HashMap", device: str = "cpu", widths: Widths = WORDS, **changes: Any) -> Facts:
+    which = kind, kind, kind == "MultiMap", device, widths
+    return facts_of(*which, "raise", None, {}, None, *(PLAIN | changes).values())
 
 
 def test_tables_with_the_same_options_share_what_these_come_to() -> None:
     assert chosen() is chosen()
     assert chosen(device="cuda:0").design.name == "quotient_cuckoo" and chosen().design.name == "bucketed_cuckoo"
-    assert chosen(attempts=7).store.attempts == 7 and chosen().store.attempts == 8
-    assert chosen(load_bounds=[0.1, 0.8]).store.bounds == (0.1, 0.8)  # a list has no hash
+    assert chosen(attempts=7).options["attempts"] == 7 and chosen().options["attempts"] == 8
+    assert chosen(load_bounds=[0.1, 0.8]).load_bounds == (0.1, 0.8)  # a list has no hash
 
 
 @pytest.mark.parametrize(
@@ -60,3 +65,15 @@ def test_a_bounded_table_and_a_multimap_are_other_kinds() -> None:
     assert chosen(max_size=5).bound is not None
     with pytest.raises(ParameterError, match="max_size"):
         chosen("MultiMap", max_size=5)
+
+
+def test_tables_of_other_types_have_other_kernels() -> None:
+    wide = chosen(widths=Widths(8, 8, False, False))
+    assert wide.storage.stored.spec.key_bytes == 8 and chosen().storage.stored.spec.key_bytes == 4
+
+
+def test_tables_of_one_kind_share_no_names_of_columns_and_no_seed() -> None:
+    row = np.dtype(("u4", 2))
+    first, second = HashMap(row, "u4", device="cpu"), HashMap(row, "u4", device="cpu")
+    assert first._parts.facts is second._parts.facts and first.seed != second.seed
+    assert first._parts.front.key.names is not second._parts.front.key.names

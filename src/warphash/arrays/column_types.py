@@ -62,6 +62,8 @@ def column_types(named: Any) -> ColumnTypes | None:
     DtypeError
         For a list of columns with a type that no column has, and for names that repeat.
     """
+    if isinstance(named, np.dtype):
+        return None
     if isinstance(named, ColumnTypes) or named is None:
         return named
     if isinstance(named, Mapping):

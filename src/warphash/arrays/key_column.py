@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import ParameterError, ShapeError
 from .adapters.columns import library_name
+from .adapters.numpy import NUMPY
 from .arrow import ArrowData, read_arrow, speaks_arrow
 from .column_types import text_type
 from .float_column import FloatColumn
@@ -17,9 +18,9 @@ from .nullable_column import NullableColumn, without_nulls
 from .row_type import Column
 from .string_column import StringColumn
 from .strings import ROW, holds_text
-from .view import view
+from .view import known_libraries, view
 
-__all__ = ["NULLS", "column_and_view", "key_column", "text_of", "value_column", "values_and_view"]
+__all__ = ["NULLS", "column_and_view", "key_column", "plain_view", "text_of", "value_column", "values_and_view"]
 
 NULLS = ("raise", "drop", "key")
 """What may become of nulls among keys: an error; no keys; or one key, None."""
@@ -77,6 +78,14 @@ def text_of(keys: Any) -> bool | None:
     return _text_with_zeros(keys) if isinstance(keys, list | tuple) else holds_text(keys)
 
 
+def plain_view(array: Any) -> ArrayView | None:
+    """See an array whose type says that it is neither a column, a frame nor text; None for all else."""
+    library = known_libraries.get(type(array))
+    if library is None or (library is NUMPY and array.dtype.kind in "OT"):
+        return None
+    return library.see(array)
+
+
 def column_and_view(keys: Any, options: Mapping[str, Any]) -> tuple[Column, ArrayView]:
     """The column that an array of keys is of, in a table with such options, and its view.
 
@@ -101,6 +110,8 @@ def column_and_view(keys: Any, options: Mapping[str, Any]) -> tuple[Column, Arra
 
 def values_and_view(values: Any) -> tuple[Column, ArrayView]:
     """The column that an array of values is of, and its view; the values are strings as keys are (`text_of`)."""
+    if (plain := plain_view(values)) is not None:
+        return Column.of_array(plain, "values"), plain
     values = _readable_twice(values)
     if (text := text_of(values)) is None:
         seen = view(values)

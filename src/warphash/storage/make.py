@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -21,11 +22,12 @@ from .word_rows import WordRows
 if TYPE_CHECKING:
     from .bounded.policies import Policy
 
-__all__ = ["StorageSpec", "make_storage", "programs"]
+__all__ = ["StorageKind", "make_storage", "programs"]
 
 
-class StorageSpec(NamedTuple):
-    """What a storage is made of, and for.
+@dataclass(frozen=True, eq=False)
+class StorageKind:
+    """What storages of a kind have in common. Tables with the same options share one, which keeps what follows.
 
     Attributes
     ----------
@@ -33,23 +35,71 @@ class StorageSpec(NamedTuple):
         All parameters of the design.
     key_bytes, value_bytes
         Width of a row.
-    capacity
-        Keys to have room for.
     family
         Of hash functions: one of `hash_constants.HASHES`.
     options
         What the store may do.
+    multi
+        Keys repeat: in the lists of a design that has lists, or in groups of values behind a table of any other.
+    bound
+        Of the number of keys; None for no bound.
+    any_length
+        Keys are strings of any length; ``key_bytes`` is the width of their rows.
+    drops_nulls
+        Nulls among such keys are left out.
+    string_values
+        Values are strings of any length; ``value_bytes`` is the width of their rows.
     """
 
-    engine: Engine
     design: Design
     parameters: Mapping[str, Any]
     key_bytes: int
     value_bytes: int
-    capacity: int
-    seed: int
     family: str
     options: StoreOptions
+    multi: bool = False
+    bound: Bound | None = None
+    any_length: bool = False
+    drops_nulls: bool = False
+    string_values: bool = False
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether a rank lies beside each pair."""
+        return self.bound is not None and self.bound.evict in RANKED_ROWS
+
+    @property
+    def plain(self) -> StorageKind:
+        """A kind without a bound, whose keys do not repeat; keys and values of any length are numbers already."""
+        return replace(self, multi=False, bound=None, any_length=False, drops_nulls=False, string_values=False)
+
+    @cached_property
+    def stored(self) -> Stored:
+        """How the pairs lie in slots, of a design with one store."""
+        design = self.design
+        in_rows, *stored = _stored_widths(design, self.key_bytes, self.value_bytes, self.is_ranked)
+        spec = spec_of(design, tuple(self.parameters.items()), *stored, self.family)
+        options = self.options._replace(leaves=False) if in_rows else self.options
+        return Stored(in_rows, spec, options, store_maker(design.layout.family))
+
+
+class Stored(NamedTuple):
+    """How the pairs of a storage lie in slots.
+
+    Attributes
+    ----------
+    in_rows
+        They lie in rows behind the slots.
+    options
+        What the store may do.
+    make
+        ``make_store`` of the design's family.
+    """
+
+    in_rows: bool
+    spec: KernelSpec
+    options: StoreOptions
+    make: Callable[..., Slots]
 
 
 @cache
@@ -102,98 +152,83 @@ def programs(
     yield from getattr(module, "more_programs", lambda spec, parameters: ())(spec, parameters)
 
 
-def make_storage(
-    wanted: StorageSpec,
-    *,
-    multi: bool = False,
-    bound: Bound | None = None,
-    any_length: bool = False,
-    drops_nulls: bool = False,
-    string_values: bool = False,
-) -> Rows:
-    """Make an empty storage: a store of the design's family, behind the rows that are asked for.
+def make_storage(kind: StorageKind, engine: Engine, capacity: int, seed: int) -> Rows:
+    """Make an empty storage for ``capacity`` keys: a store of the design's family, behind the rows that are asked for.
 
     Parameters
     ----------
-    multi
-        Keys repeat: in the lists of a design that has lists, or in groups of values behind a table of any other.
-    bound
-        Of the number of keys; None for no bound.
-    any_length
-        Keys are strings of any length; ``wanted.key_bytes`` is the width of their rows.
-    drops_nulls
-        Nulls among such keys are left out.
-    string_values
-        Values are strings of any length; ``wanted.value_bytes`` is the width of their rows.
+    seed
+        Of the hash constants.
     """
     _import_for_verbs()
     policy: Policy | None = None
-    engine, design, options, seed = wanted.engine, wanted.design, wanted.options, wanted.seed
-    ranked = bound is not None and bound.evict in RANKED_ROWS
+    bound, any_length, string_values = kind.bound, kind.any_length, kind.string_values
     if string_values:
         from .strings.string_table import NUMBER_BYTES, StringTable
         from .strings.string_values import ABSENT, BoundedStringValues, StringValues
 
-        wanted, texts = wanted._replace(value_bytes=NUMBER_BYTES), StringTable(engine, seed, wanted.capacity)
+        kind, texts = replace(kind, value_bytes=NUMBER_BYTES), StringTable(engine, seed, capacity)
     if any_length:
         from .bounded.policies import make_policy
         from .strings.bounded_strings import HASH_BYTES, BoundedStrings, ByHash
         from .strings.string_rows import StringRows
         from .strings.string_table import NUMBER_BYTES, StringTable
 
-        wanted, strings = wanted._replace(key_bytes=NUMBER_BYTES), StringTable(engine, seed, wanted.capacity)
+        kind, strings = replace(kind, key_bytes=NUMBER_BYTES), StringTable(engine, seed, capacity)
         if bound is not None and bound.evict == "lfu":
             policy = ByHash(engine, make_policy("lfu", engine, bound.max_size, HASH_BYTES, seed), strings)
-    if isinstance(options.memory, Path) and (any_length or string_values):
+    if (any_length or string_values) and isinstance(kind.options.memory, Path):
         from .strings.string_log import StringLog
 
         tables = [*([strings] if any_length else []), *([texts] if string_values else [])]
-        options = options._replace(log=StringLog(engine, tables))
-        wanted = wanted._replace(options=options)
-    key_bytes, value_bytes = wanted.key_bytes, wanted.value_bytes
+        kind = replace(kind, options=kind.options._replace(log=StringLog(engine, tables)))
     rows: Any
-    if multi and not design.layout.keeps_duplicates:
-        rows = _grouped(wanted)
-    elif design.layout.composed:
-        rows = import_module(f".{design.layout.family}.rows", __package__).make_storage(wanted)
+    layout = kind.design.layout
+    if kind.multi and not layout.keeps_duplicates:
+        rows = _grouped(kind, engine, capacity, seed)
+    elif layout.composed:
+        rows = import_module(f".{layout.family}.rows", __package__).make_storage(kind, engine, capacity, seed)
     else:
-        in_rows, *stored = _stored_widths(design, key_bytes, value_bytes, ranked)
-        spec = spec_of(design, tuple(wanted.parameters.items()), *stored, wanted.family)
-        kind = TableKind(engine, design, wanted.parameters, spec)
-        if in_rows and options.leaves:
-            options = options._replace(leaves=False)
-        make_store = store_maker(design.layout.family)
-        store: Slots = make_store(kind, wanted.capacity, seed, wanted.family, options, multi)
-        if in_rows:
-            from .wide_rows import WideRows
-
-            rows = WideRows(store, key_bytes, value_bytes, ranked=ranked)
-        else:
-            rows = WordRows(store, key_bytes, value_bytes, multi)
+        rows = _of_one_store(kind, engine, capacity, seed)
     if bound is not None:
         from .bounded.bounded_rows import BoundedRows
         from .bounded.policies import make_policy
 
-        policy = policy or make_policy(bound.evict, engine, bound.max_size, key_bytes, seed)
-        rows = BoundedRows(rows, bound.max_size, policy, key_bytes, value_bytes, grows=options.grows)
+        widths = kind.key_bytes, kind.value_bytes
+        policy = policy or make_policy(bound.evict, engine, bound.max_size, kind.key_bytes, seed)
+        rows = BoundedRows(rows, bound.max_size, policy, *widths, grows=kind.options.grows)
     if any_length:
-        made = StringRows if bound is None else BoundedStrings
-        rows = made(strings, rows, value_bytes, drops_nulls=drops_nulls, left_out=ABSENT if string_values else None)
+        made, left_out = StringRows if bound is None else BoundedStrings, ABSENT if string_values else None
+        rows = made(strings, rows, kind.value_bytes, drops_nulls=kind.drops_nulls, left_out=left_out)
     if string_values:
         rows = StringValues(texts, rows) if bound is None else BoundedStringValues(texts, rows)
     return cast(Rows, rows)
 
 
-def _grouped(wanted: StorageSpec) -> Rows:
+def _of_one_store(kind: StorageKind, engine: Engine, capacity: int, seed: int) -> Rows:
+    """A store of the design's family, behind `WordRows` or `WideRows`."""
+    in_rows, spec, options, make = kind.stored
+    of_table = TableKind(engine, kind.design, kind.parameters, spec)
+    store = make(of_table, capacity, seed, kind.family, options, kind.multi)
+    if not in_rows:
+        return WordRows(store, kind.key_bytes, kind.value_bytes, kind.multi)
+    from .wide_rows import WideRows
+
+    rows: Any = WideRows(store, kind.key_bytes, kind.value_bytes, ranked=kind.is_ranked)
+    return cast(Rows, rows)
+
+
+def _grouped(kind: StorageKind, engine: Engine, capacity: int, seed: int) -> Rows:
     """Pairs of keys that repeat: a table of the design from keys to groups, and the values of the groups."""
     from .groups.grouped_rows import GroupedRows
     from .groups.key_groups import NUMBER_BYTES
 
-    options = wanted.options._replace(grows=True, leaves=False)
+    options = kind.options._replace(grows=True, leaves=False)
+    of_groups = replace(kind.plain, value_bytes=NUMBER_BYTES, options=options)
 
     def make_index(groups: int) -> Rows:
-        return make_storage(wanted._replace(value_bytes=NUMBER_BYTES, capacity=groups, options=options))
+        return make_storage(of_groups, engine, groups, seed)
 
-    widths, grows = (wanted.key_bytes, wanted.value_bytes), wanted.options.grows
-    rows: Any = GroupedRows(wanted.engine, make_index, *widths, wanted.capacity, grows=grows)
+    widths, grows = (kind.key_bytes, kind.value_bytes), kind.options.grows
+    rows: Any = GroupedRows(engine, make_index, *widths, capacity, grows=grows)
     return cast(Rows, rows)

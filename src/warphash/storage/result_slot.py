@@ -47,7 +47,7 @@ class ResultSlot:
     def address(self, batch: BucketBatch | OneLaunchBatch) -> int:
         """Have the kernel of ``batch`` write its outcome here: the ticket of the batch. Tickets follow each other."""
         self._ticket = ticket = self._ticket + 1
-        batch.answer, batch.ticket = self._memory.ptr + 8 * self._line_of(ticket), ticket
+        batch.answer, batch.ticket = self._memory.ptr + 8 * _WORDS * (ticket % self.places), ticket
         return ticket
 
     def answer(self, ticket: int) -> tuple[int, int, int, int] | None:

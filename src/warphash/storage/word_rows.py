@@ -134,32 +134,44 @@ class WordRows:
         return done
 
     def update(self, batch: Batch) -> None:
-        kind, n, held, stream = batch.kind, batch.n, batch.held, batch.stream
-        combines, rows = batch.op in COMBINING, None
-        if combines and kind & 0xFF == 2 and kind >> 8 not in (32, 64):
-            raise UnsupportedVerb(f"upsert combines floats of 32 and 64 bits, not of {kind >> 8}: keep wider values")
-        if combines and bytes_of(kind) != self.value_bytes:
-            from .combine_rows import combine_rows  # few tables need it
-
-            rows = combine_rows(self, self.key_bytes, self.value_bytes, batch)
-            batch, combines = batch._replace(values=rows.ptr, op=Op.REPLACE), False
-        if self._value_is_row and combines and self.value_bytes not in (4, 8):
-            raise UnsupportedVerb(
-                f"upsert combines values of 4 or 8 bytes beside keys of more than 8 bytes, and these have "
-                f"{self.value_bytes} bytes: widen them"
-            )
-        key_words, value_words = self._keys(batch.keys, n, stream), self._values(batch.values, n, stream)
-        if key_words[1] or value_words[1]:
-            batch = batch._replace(keys=key_words[0], values=value_words[0])
-        # All memory first: when the keys are in, nothing may be missing for the answer.
-        out, narrow = self._landing(held, n, self.value_bytes, self._value_word, stream)
-        absent, _absent = self._default(bytes(self.value_bytes), stream) if held else (0, None)
-        if held:
-            find_or_insert(self.store, self._update, batch._replace(held=out), absent)
+        n = batch.n
+        if batch.op in COMBINING:
+            batch, _rows = self._combining(batch)
+        if batch.keys & self.key_slack or batch.values & self._value_slack:
+            keys, _keys = self._keys(batch.keys, n, batch.stream)
+            values, _values = self._values(batch.values, n, batch.stream)
+            batch = batch._replace(keys=keys, values=values)
+        if batch.held:
+            self._update_and_find(batch)
         elif n < FEWEST_SAMPLED or self._multi or self._engine.lanes > 1:
             self._update(batch)
         else:
             insert_missing(self.store, self._update, batch)
+
+    def _combining(self, batch: Batch) -> tuple[Batch, Buffer | None]:
+        """A batch that combines values, in words: another one, if values are narrower; and what keeps its memory."""
+        kind = batch.kind
+        if kind & 0xFF == 2 and kind >> 8 not in (32, 64):
+            raise UnsupportedVerb(f"upsert combines floats of 32 and 64 bits, not of {kind >> 8}: keep wider values")
+        if bytes_of(kind) != self.value_bytes:
+            from .combine_rows import combine_rows  # few tables need it
+
+            rows = combine_rows(self, self.key_bytes, self.value_bytes, batch)
+            return batch._replace(values=rows.ptr, op=Op.REPLACE), rows
+        if self._value_is_row and self.value_bytes not in (4, 8):
+            raise UnsupportedVerb(
+                f"upsert combines values of 4 or 8 bytes beside keys of more than 8 bytes, and these have "
+                f"{self.value_bytes} bytes: widen them"
+            )
+        return batch, None
+
+    def _update_and_find(self, batch: Batch) -> None:
+        """Update with a batch of words whose caller asks for the values that keys have then."""
+        n, held, stream = batch.n, batch.held, batch.stream
+        # All memory first: when the keys are in, nothing may be missing for the answer.
+        out, narrow = self._landing(held, n, self.value_bytes, self._value_word, stream)
+        absent, _absent = self._default(bytes(self.value_bytes), stream)
+        find_or_insert(self.store, self._update, batch._replace(held=out), absent)
         if narrow is not None:
             self._narrow(out, n, held, self.value_bytes, self._value_word, stream)
 

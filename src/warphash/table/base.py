@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Never, Self, cast, overload
 
 import numpy as np
@@ -45,10 +46,10 @@ from . import archive, copies, notebook, proof
 from .array_types import A, Bools, Counts, K, Keys, KeySpec, Like, Order, Stream
 from .closed import ClosedStorage
 from .copies import TableContents
-from .facts import Facts
+from .facts import Widths, facts_of
 from .front import BOOL, COUNT, Front
 from .key_columns import key_column_of
-from .options import ExistingFile, buckets_of, capacity_of, check_string_options, choices_of, integer, refuse_arrays
+from .options import ExistingFile, buckets_of, capacity_of, check_string_options, integer, refuse_arrays
 from .parts import Parts
 from .pickling import as_bytes, rebuild
 from .stats import Stats
@@ -104,48 +105,25 @@ class BaseTable(Generic[K]):
         **parameters: Any,
     ) -> None:
         keys = key_column_of(key, nulls, floats).own()
-        values = None if value is None else Column.of_values(value) if self._multi else value_column(value)
-        for column, what in ((keys, "keys"), (values, "values")):
-            if column is None:
-                continue
-            no_file = isinstance(column, NullableColumn) or column.is_of_columns
-            if column.has_any_length or (no_file and isinstance(memory, os.PathLike)):
-                check_string_options(what, column, device, memory if no_file else None)
-                device = "cpu"
-        values = values and values.own()
+        values = None
+        if value is not None:
+            values = (Column.of_values(value) if self._multi else value_column(value)).own()
+        if type(keys) is not Column or type(values) not in (Column, NoneType):
+            device = _device_of(keys, values, device, memory)
         engine = engine_for(device)
+        value_bytes, string_values = (values.nbytes, values.has_any_length) if values else (0, False)
+        widths = Widths(keys.nbytes, value_bytes, keys.has_any_length, string_values)
         options = design, load_factor, load_bounds, hash, on_full, attempts, count_probes, max_size, evict, score
-        choices = choices_of(self._kind, engine.device, parameters, memory, *options)
-        store = choices.store
-        self._check_design(choices.design, keys, values)
-        facts = Facts(
-            kind=self._kind,
-            name=type(self).__name__,
-            is_multi=self._multi,
-            design=choices.design,
-            parameters=choices.parameters,
-            bound=choices.bound,
-            load_factor=store.load_factor,
-            load_bounds=store.bounds,
-            memory=store.memory,
-            seed=int.from_bytes(os.urandom(8)) >> 1 if seed is None else integer("seed", seed, 0),
-            options={
-                "hash": hash,
-                "on_full": on_full,
-                "attempts": store.attempts,
-                "count_probes": store.counts_probes,
-                "nulls": nulls,
-                "floats": floats,
-            },
-        )
-        facts.check_bound()
-        facts.check_groups()
-        front = Front(engine, keys, values, choices.score)
-        self._parts = Parts(facts, front, capacity_of(capacity, facts.bound), store)
+        which = self._kind, type(self).__name__, self._multi, engine.device, widths
+        facts = facts_of(*which, nulls, floats, parameters, memory, *options)
+        self._check_design(facts.design, keys, values)
+        front = Front(engine, keys, values, facts.score)
+        seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else integer("seed", seed, 0)
+        self._parts = Parts(facts, front, capacity_of(capacity, facts.bound), seed)
         self._commit: FileCommit | None = None  # has the file hold the table; None without a file
         self._unclosed: Ending | None = None
         if isinstance(facts.memory, Path):
-            self._keep_in_file(facts.memory, store.opens)
+            self._keep_in_file(facts.memory, facts.storage.options.opens)
 
     # ---- what the table is
     @property
@@ -174,7 +152,7 @@ class BaseTable(Generic[K]):
     @property
     def seed(self) -> int:
         """Seed of the hash constants; tables of one seed and history are alike."""
-        return self._parts.facts.seed
+        return self._parts.seed
 
     @property
     def capacity(self) -> int:
@@ -983,7 +961,7 @@ class BaseTable(Generic[K]):
         """How many different keys there are among ``keys``: the size of a set of another design."""
         facts = self._parts.facts
         design = next(name for name in _PROVING_DESIGNS if name != facts.design.name)
-        options: dict[str, Any] = {"design": design, "device": self.device, "seed": facts.seed + 1, **facts.rules}
+        options: dict[str, Any] = {"design": design, "device": self.device, "seed": self.seed + 1, **facts.rules}
         proof = BaseTable(self._parts.front.key.spec, None, capacity=max(1, keys.rows), **options)
         proof._parts.updates.update_locked([keys], Op.KEEP, None)
         return len(proof)
@@ -1053,6 +1031,24 @@ class BaseTable(Generic[K]):
         return table
 
 
+def _device_of(keys: Column, values: Column | None, device: str | None, memory: Any) -> str | None:
+    """The device of a table with such columns: strings of any length, and keys of several columns, are on the CPU.
+
+    Raises
+    ------
+    DeviceError, ParameterError
+        As `check_string_options`.
+    """
+    for column, what in ((keys, "keys"), (values, "values")):
+        if column is None:
+            continue
+        no_file = isinstance(column, NullableColumn) or column.is_of_columns
+        if column.has_any_length or (no_file and isinstance(memory, os.PathLike)):
+            check_string_options(what, column, device, memory if no_file else None)
+            device = "cpu"
+    return device
+
+
 def shrink_if_repeated(table: BaseTable[Any], rows: int) -> None:
     """Shrink a table that was sized for so many rows, whose keys repeat so often that most of its memory is unused.
 
@@ -1060,10 +1056,12 @@ def shrink_if_repeated(table: BaseTable[Any], rows: int) -> None:
     table takes more (docs/performance/cpu.md). A table on a GPU stays as it is, because the host does not wait
     for its build. So does a table whose size the caller has set.
     """
+    if rows < _FEWEST_ROWS:
+        return
     facts, store = table._parts.facts, table._parts.guarded.storage.store
     may_resize = facts.options["on_full"] == "grow" and facts.bound is None and facts.load_bounds is None
     is_plain = facts.memory == "device" and "shrink" in facts.design.capabilities
-    if rows < _FEWEST_ROWS or not may_resize or not is_plain or not table._parts.front.transfer.shares_memory:
+    if not may_resize or not is_plain or not table._parts.front.transfer.shares_memory:
         return
     if len(table) * _REPEATS < min(rows, store.capacity):
         with suppress(MemoryError):  # the table is as it was

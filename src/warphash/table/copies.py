@@ -49,10 +49,10 @@ _HOPELESS = 16
 class Copies:
     """What copies, pickles and files of a table are made of."""
 
-    __slots__ = ("_facts", "_front", "_guarded", "_scans")
+    __slots__ = ("_facts", "_front", "_guarded", "_scans", "_seed")
 
-    def __init__(self, facts: Facts, front: Front, guarded: Guarded, scans: Scans) -> None:
-        self._facts, self._front, self._guarded, self._scans = facts, front, guarded, scans
+    def __init__(self, facts: Facts, seed: int, front: Front, guarded: Guarded, scans: Scans) -> None:
+        self._facts, self._seed, self._front, self._guarded, self._scans = facts, seed, front, guarded, scans
 
     @property
     def names(self) -> list[list[Any] | None] | None:
@@ -69,7 +69,7 @@ class Copies:
             "parameters": facts.parameters,
             "load_factor": facts.load_factor,
             "load_bounds": facts.load_bounds,
-            "seed": facts.seed,
+            "seed": self._seed,
             "max_size": facts.bound and facts.bound.max_size,
             "evict": facts.bound and facts.bound.evict,
             "score": score and score.dtype.name,

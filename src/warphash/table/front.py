@@ -35,6 +35,13 @@ PRESENCE = Column(BOOL, ())
 """Whether each key is there."""
 
 
+def _is_of_items(column: Column) -> bool:
+    """Whether rows of a column have several items, which may have names."""
+    if type(column) is Column:
+        return bool(column.shape)
+    return bool(column.numpy.shape) or column.is_of_columns
+
+
 class Front:
     """What a table knows of the arrays that callers give and get.
 
@@ -59,7 +66,7 @@ class Front:
         self.engine: Any = engine
         self.device: str = engine.device
         self.key, self.value, self.score = key, value, score
-        self.has_rows = any(column.numpy.shape or column.is_of_columns for column in self.stored)
+        self.has_rows = _is_of_items(key) or (value is not None and _is_of_items(value))
         self.transfer = Transfer(engine)
         self.like: tuple[Library, str] | None = None
         self.check_names: Callable[[Sequence[Names | None]], None] | None = None

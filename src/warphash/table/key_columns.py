@@ -29,7 +29,7 @@ from ..arrays.cast import Fits
 from ..arrays.column_types import ColumnTypes, column_types
 from ..arrays.float_column import FloatColumn
 from ..arrays.given_columns import GivenColumns, are_columns, columns_of, is_table
-from ..arrays.key_column import NULLS, column_and_view, key_column, text_of
+from ..arrays.key_column import NULLS, column_and_view, key_column, plain_view, text_of
 from ..arrays.library import Allocator, ArrayView, Dtype, Library, Shape, dtype_of
 from ..arrays.nullable_column import NullableColumn, as_column, without_nulls
 from ..arrays.row_names import Names, RowNames
@@ -544,6 +544,10 @@ def keys_and_column(keys: Any, options: Mapping[str, Any]) -> tuple[Column, Arra
     DtypeError, ShapeError, ParameterError
         As `key_column.column_and_view`, and as a `CompositeColumn`.
     """
+    if options.get("nulls", "raise") == "raise" and options.get("floats") is None:
+        seen = plain_view(keys)  # most keys: the questions that follow take as long as the launch of a kernel
+        if seen is not None:
+            return Column.of_array(seen, "keys"), seen
     if speaks_arrow(keys) and type(keys).__module__.partition(".")[0] not in _FRAMES:
         chunks = read_arrow(keys)  # the result of a query can be read only once
         keys = keys if chunks is None else ArrowData(chunks)

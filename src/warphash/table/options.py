@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +44,7 @@ _KEYWORDS = tuple(
 
 
 class Choices(NamedTuple):
-    """What the options of a table come to, checked. Tables with the same options share it, and nobody changes it.
+    """What the options of a table come to, checked.
 
     Attributes
     ----------
@@ -54,6 +52,8 @@ class Choices(NamedTuple):
         All parameters of the design.
     bound, score
         Of the number of keys, and the type of the scores that rank them; None for none.
+    hash
+        The family of hash functions.
     store
         What the store may do. Its memory is an absolute path without links, if the slots lie in a file.
     """
@@ -62,44 +62,15 @@ class Choices(NamedTuple):
     parameters: dict[str, Any]
     bound: Bound | None
     score: Column | None
+    hash: str
     store: StoreOptions
 
 
-def choices_of(kind: str, device: str, parameters: dict[str, Any], memory: Any, *options: Any) -> Choices:
-    """What the options of a table come to.
-
-    The checks take the host as long as three calls of a driver, so what they came to is kept.
-
-    Parameters
-    ----------
-    kind
-        Name of the class of the table.
-    device
-        Name of the engine.
-    parameters
-        Of the design, those that were given.
-    memory, *options
-        As for `HashMap`: ``design``, ``load_factor``, ``load_bounds``, ``hash``, ``on_full``, ``attempts``,
-        ``count_probes``, ``max_size``, ``evict`` and ``score``.
-    """
-    if not parameters and memory is None and _is_hashable(options):  # a file may be there or not
-        kept = _choose_once(kind, device, *options)
-        if registry.get(kept.design.name) is kept.design:
-            return kept
-    return _choose(kind, device, *options, memory=memory, parameters=parameters)
-
-
-def _is_hashable(options: tuple[Any, ...]) -> bool:
-    try:
-        hash(options)
-    except TypeError:
-        return False
-    return True
-
-
-def _choose(
+def choices_of(
     kind: str,
     device: str,
+    parameters: Mapping[str, Any],
+    memory: Any,
     name: str,
     load_factor: float | None,
     load_bounds: Any,
@@ -110,11 +81,20 @@ def _choose(
     max_size: Any,
     evict: Any,
     score: Any,
-    *,
-    memory: Any = None,
-    parameters: Mapping[str, Any] = MappingProxyType({}),
 ) -> Choices:
-    """As `choices_of`."""
+    """What the options of a table come to.
+
+    Parameters
+    ----------
+    kind
+        Name of the class of the table.
+    device
+        Name of the engine.
+    parameters
+        Of the design, those that were given.
+    name
+        Of the design.
+    """
     plain = load_factor is None and load_bounds is None and max_size is None
     given = dict(parameters)
     if name == "auto" and kind == "MultiMap":
@@ -131,10 +111,7 @@ def _choose(
     store = StoreOptions(
         on_full == "grow", int(attempts), load_factor, bounds, bool(count_probes), lies_in, opens, leaves
     )
-    return Choices(design, resolved, bound, column, store)
-
-
-_choose_once = lru_cache(256, typed=True)(_choose)  # typed: True is no number of attempts, though it equals 1
+    return Choices(design, resolved, bound, column, hash, store)
 
 
 def chosen(name: str, parameters: dict[str, Any], *, on_gpu: bool = False) -> tuple[Design, dict[str, Any]]:

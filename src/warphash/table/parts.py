@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..storage.make import StorageSpec, make_storage
-from ..storage.slots import StoreOptions
+from ..storage.make import make_storage
 from .copies import Copies
 from .facts import Facts
 from .front import Front
@@ -23,13 +22,13 @@ class Parts:
     ----------
     capacity
         Keys that the table has room for.
-    store
-        What the store of the table may do.
 
     Attributes
     ----------
     facts
         What the table is, and stays.
+    seed
+        Of the hash constants.
     front
         The caller's arrays, seen and checked.
     guarded
@@ -42,32 +41,14 @@ class Parts:
         What other tables, pickles and files are made of.
     """
 
-    __slots__ = ("copies", "facts", "figures", "front", "guarded", "lookups", "scans", "updates")
+    __slots__ = ("copies", "facts", "figures", "front", "guarded", "lookups", "scans", "seed", "updates")
 
-    def __init__(self, facts: Facts, front: Front, capacity: int, store: StoreOptions) -> None:
-        self.facts, self.front = facts, front
-        wanted = StorageSpec(
-            front.engine,
-            facts.design,
-            facts.parameters,
-            key_bytes=front.key.nbytes,
-            value_bytes=front.value.nbytes if front.value else 0,
-            capacity=capacity,
-            seed=facts.seed,
-            family=facts.options["hash"],
-            options=store,
-        )
-        storage = make_storage(
-            wanted,
-            multi=facts.is_multi,
-            bound=facts.bound,
-            any_length=front.key.has_any_length,
-            drops_nulls=facts.options["nulls"] == "drop",
-            string_values=front.value is not None and front.value.has_any_length,
-        )
+    def __init__(self, facts: Facts, front: Front, capacity: int, seed: int) -> None:
+        self.facts, self.front, self.seed = facts, front, seed
+        storage = make_storage(facts.storage, front.engine, capacity, seed)
         self.guarded = guarded = Guarded(storage, front.engine.lost_in_child)
         self.lookups = Lookups(facts, front, guarded)
         self.updates = Updates(facts, front, guarded)
         self.figures = Figures(facts, front, guarded)
         self.scans = Scans(facts, front, guarded, self.figures)
-        self.copies = Copies(facts, front, guarded, self.scans)
+        self.copies = Copies(facts, seed, front, guarded, self.scans)

@@ -118,6 +118,41 @@ class QuotientGeometry(NamedTuple):
     range_buckets: int
 
 
+class _Form(NamedTuple):
+    """What follows from the kernels and the number of slots of an array, on a sort of engine.
+
+    Attributes
+    ----------
+    spec
+        The kernels for so many slots.
+    beside_bytes
+        Of the counters and of the locks.
+    spare_bytes, spare_starts
+        Of the memory for `SPARE_ELEMENTS` elements.
+    report, updates, lines
+        Where these begin in the memory of the array.
+    zeroed, end
+        Where the part ends that is set to 0 at first, and where the memory ends.
+    table
+        What kernels are told, but for addresses and hash constants.
+    """
+
+    spec: KernelSpec
+    buckets: int
+    ranges: int
+    slots: int
+    beside_bytes: int
+    spare_bytes: tuple[int, int, int, int]
+    spare_starts: tuple[int, ...]
+    report: int
+    updates: int
+    lines: int
+    zeroed: int
+    end: int
+    facts: route.Facts
+    table: QuotientTable
+
+
 def _launches(n: int, most: int, numbers: int) -> list[Piece]:
     """Launches of up to ``most`` of ``n`` elements, as of `elements.pieces`.
 
@@ -136,12 +171,54 @@ def _with_slots(spec: KernelSpec, slots_per_bucket: int) -> KernelSpec:
     return replace(spec, slots_per_bucket=slots_per_bucket)
 
 
-def geometry_for(slots: int, layout: Quotients, key_bytes: int, value_bytes: int) -> QuotientGeometry:
+@lru_cache(maxsize=256)
+def _form_of(
+    spec: KernelSpec, slots: int, on_gpu: bool, reach_bytes: int, most_range_buckets: int, spare: int
+) -> _Form:
+    """The form of the smallest array with at least so many slots: found once, as it takes longer than a launch.
+
+    Parameters
+    ----------
+    most_range_buckets, spare
+        `MOST_RANGE_BUCKETS` and `SPARE_ELEMENTS`, which tests change.
+    """
+    layout: Any = spec.layout
+    each, ranges, range_buckets = geometry_for(slots, layout, spec.key_bytes, spec.value_bytes, most_range_buckets)
+    spec = spec if spec.slots_per_bucket == each else _with_slots(spec, each)
+    buckets = ranges * range_buckets
+    beside_bytes = 8 * ranges + (4 * -(-buckets // 32) if on_gpu else 0)
+    spare_bytes = _buffer_sizes(spec, ranges, spare, True)
+    of_updates = one_launch.bytes_for(spec, ranges) if on_gpu else 0
+    sizes = beside_bytes, 8 * REPORT_WORDS, of_updates, *spare_bytes, LINE_BYTES * buckets
+    _, report, updates, *spare_starts, lines, end = starts_of(sizes)
+    zeroed = updates + one_launch.zeroed_bytes_for(spec, ranges) if on_gpu else updates
+    if on_gpu and end <= _ZEROED_AT_ONCE:
+        zeroed = end
+    alone = layout.puts_alone(spec.key_bytes, spec.value_bytes, each)
+    in_reach = LINE_BYTES * buckets <= reach_bytes
+    facts = route.Facts(on_gpu, buckets, ranges, spec.word_bytes, spec.slot_bytes, alone, in_reach)
+    table = QuotientTable(buckets=buckets, ranges=ranges, range_buckets=range_buckets, **dict(spec.constants))
+    slots, starts = each * buckets, (report, updates, lines, zeroed, end)
+    return _Form(spec, buckets, ranges, slots, beside_bytes, spare_bytes, tuple(spare_starts), *starts, facts, table)
+
+
+def _buffer_sizes(spec: KernelSpec, ranges: int, n: int, numbered: bool) -> tuple[int, int, int, int]:
+    """Bytes of ``n`` brought elements, of their numbers, of `_ElementBuffers.left`, and of the lists of ranges.
+
+    A CPU writes whole lines of the first three.
+    """
+    elements, words = n * spec.slot_bytes, 4 * n
+    return elements, words * numbered, words, RANGE_LISTS_BYTES * min(n, ranges)
+
+
+def geometry_for(
+    slots: int, layout: Quotients, key_bytes: int, value_bytes: int, most_range_buckets: int = MOST_RANGE_BUCKETS
+) -> QuotientGeometry:
     """The geometry of the smallest table with at least ``slots`` slots: ranges are equal, and as few as possible."""
     geometry, least = (0, 0, 0), 0
     for slots_per_bucket, fewest in layout.forms(key_bytes, value_bytes):
         buckets = max(fewest, buckets_for(slots, slots_per_bucket))
-        ranges = -(-buckets // MOST_RANGE_BUCKETS)
+        ranges = -(-buckets // most_range_buckets)
         range_buckets = -(-buckets // ranges)
         if not least or ranges * range_buckets < least:
             geometry, least = (slots_per_bucket, ranges, range_buckets), ranges * range_buckets
@@ -170,59 +247,34 @@ class QuotientArray:
         self.engine, self.design, self.parameters, spec = self.kind = kind
         self.seed, self.family = seed, family
         engine = kind.engine
-        layout: Any = kind.design.layout
-        each, self.ranges, range_buckets = geometry_for(slots, layout, spec.key_bytes, spec.value_bytes)
-        self.spec = spec if spec.slots_per_bucket == each else _with_slots(spec, each)
-        self.buckets = self.ranges * range_buckets
-        self.slots = each * self.buckets
-        self.program = engine.program(self.spec)
-        lock_bytes = 4 * -(-self.buckets // 32) if engine.window_bytes else 0
-        self._beside_bytes = 8 * self.ranges + lock_bytes
-        self._spare_bytes = self._buffer_sizes(route.SPARE_ELEMENTS, True)
-        of_updates = one_launch.bytes_for(self.spec, self.ranges) if engine.window_bytes else 0
-        sizes = self._beside_bytes, 8 * REPORT_WORDS, of_updates, *self._spare_bytes, LINE_BYTES * self.buckets
-        _, report, updates, *self._spare_starts, lines, end = starts_of(sizes)
-        zeroed = updates + one_launch.zeroed_bytes_for(self.spec, self.ranges) if of_updates else updates
-        self._memory = engine.allocate(end, stream)  # one call of the driver, which takes microseconds
+        limits = engine.reach_bytes, MOST_RANGE_BUCKETS, route.SPARE_ELEMENTS
+        self._form = form = _form_of(spec, slots, engine.window_bytes > 0, *limits)
+        self.spec = spec = form.spec
+        self.buckets, self.ranges, self.slots, self._facts = form.buckets, form.ranges, form.slots, form.facts
+        self.program = engine.program(spec)
+        self._memory = engine.allocate(form.end, stream)  # one call of the driver, which takes microseconds
         self._counters = counters = self._memory.ptr
-        self._report, self._lines = counters + report, _Lines(counters + lines, LINE_BYTES * self.buckets)
-        self._at_updates = counters + updates
-        self._facts = route.Facts(
-            bool(engine.window_bytes),
-            self.buckets,
-            self.ranges,
-            self.spec.word_bytes,
-            self.spec.slot_bytes,
-            layout.puts_alone(self.spec.key_bytes, self.spec.value_bytes, each),
-            LINE_BYTES * self.buckets <= engine.reach_bytes,
-        )
+        self._report, self._lines = counters + form.report, _Lines(counters + form.lines, LINE_BYTES * form.buckets)
         constants = draw_constants(random.Random(seed), family, spec.word_bytes)
-        self.table = QuotientTable(
-            slots=self._lines.ptr,
-            buckets=self.buckets,
-            ranges=self.ranges,
-            range_buckets=range_buckets,
-            inverse=inverse_of(constants["multiplier"][0] | 1),
-            counters=counters,
-            starts=counters + 4 * self.ranges,
-            **constants,
-            **dict(spec.constants),
-        )
+        self.table = table = QuotientTable.from_buffer_copy(form.table)
+        table.slots, table.counters, table.starts = counters + form.lines, counters, counters + 4 * form.ranges
+        table.multiplier, table.addend = constants["multiplier"], constants["addend"]
+        table.inverse = inverse_of(constants["multiplier"][0] | 1)
         self._updates: OneLaunchUpdates | None = None  # once there was one
-        self._is_zero = engine.window_bytes > 0 and end <= _ZEROED_AT_ONCE  # nothing was written to the lines since
-        engine.fill(counters, 0, end if self._is_zero else zeroed, stream)
+        self._is_zero = form.zeroed == form.end  # nothing was written to the lines since
+        engine.fill(counters, 0, form.zeroed, stream)
         self._is_new = self._is_counted = True  # no update was launched; the report is 0
         self.cleared, self._is_blank = False, True
 
     @cached_property
     def _spare(self) -> _ElementBuffers:
         """Memory for `SPARE_ELEMENTS` elements that are brought one by one."""
-        return self._buffers_at(self._memory, self._spare_starts, self._spare_bytes, route.SPARE_ELEMENTS)
+        return self._buffers_at(self._memory, self._form.spare_starts, self._form.spare_bytes, route.SPARE_ELEMENTS)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the lines, of the counters and of the locks."""
-        return self._lines.nbytes + self._beside_bytes
+        return self._lines.nbytes + self._form.beside_bytes
 
     def memory_use(self) -> MemoryUse:
         """The lines: all of them are in use."""
@@ -263,7 +315,7 @@ class QuotientArray:
         No bucket is locked.
         """
         self._is_counted = False
-        self.engine.fill(self._counters, 0, self._beside_bytes, stream)
+        self.engine.fill(self._counters, 0, self._form.beside_bytes, stream)
         if self._updates is not None:
             self._updates.forget(stream)
 
@@ -415,7 +467,8 @@ class QuotientArray:
         batch.indices, batch.count = batch.left_out, report + LEFTOVER
 
     def _make_updates(self) -> OneLaunchUpdates:
-        self._updates = updates = OneLaunchUpdates(self.engine, self.spec, self._report, self._at_updates, self.ranges)
+        at = self._counters + self._form.updates
+        self._updates = updates = OneLaunchUpdates(self.engine, self.spec, self._report, at, self.ranges)
         return updates
 
     def answer(self, ticket: int) -> Outcome | None:
@@ -724,7 +777,7 @@ class QuotientArray:
         if self._facts.on_gpu or not route.LAUNCH_ELEMENTS < n <= route.MOST_ELEMENTS:
             return False
         free = available_bytes()
-        return free is None or 2 * sum(self._buffer_sizes(n, numbered)) <= free
+        return free is None or 2 * sum(_buffer_sizes(self.spec, self.ranges, n, numbered)) <= free
 
     def _buffers_in_passes(self, plan: PassPlan, numbered: bool, stream: Any) -> _ElementBuffers:
         """Memory for launches whose elements are brought in passes; ``numbered`` as of `_buffers_for`."""
@@ -740,17 +793,9 @@ class QuotientArray:
         numbered
             Whether elements have flags, which the numbers of the elements lead to.
         """
-        sizes = self._buffer_sizes(n, numbered)
+        sizes = _buffer_sizes(self.spec, self.ranges, n, numbered)
         *starts, end = starts_of(sizes)
         return self._buffers_at(self.engine.allocate(end, stream), starts, sizes, n)
-
-    def _buffer_sizes(self, n: int, numbered: bool) -> tuple[int, int, int, int]:
-        """Bytes of the brought elements, of their numbers, of `_ElementBuffers.left`, and of the lists of ranges.
-
-        A CPU writes whole lines of the first three.
-        """
-        elements, words = n * self.spec.slot_bytes, 4 * n
-        return elements, words * numbered, words, RANGE_LISTS_BYTES * min(n, self.ranges)
 
     def _buffers_at(self, memory: Buffer, starts: Sequence[int], sizes: Sequence[int], n: int) -> _ElementBuffers:
         """Buffers for launches of ``n`` elements, whose arrays begin at ``starts`` of a buffer."""

@@ -115,8 +115,8 @@ class OneLaunchUpdates:
 
     def __init__(self, engine: Engine, spec: KernelSpec, report: int, memory: int, ranges: int) -> None:
         self._engine, self._spec = engine, spec
-        lengths, renewed, *starts, _ = _starts_for(spec, ranges)[1:]
-        self._small = self._room = _Room(None, MOST_AWAITED, *(memory + start for start in starts))
+        _, lengths, renewed, keys, values, following, _ = _starts_for(spec, ranges)
+        self._small = self._room = _Room(None, MOST_AWAITED, memory + keys, memory + values, memory + following)
         self._lengths, self._renewed, self._is_odd = memory + lengths, memory + renewed, False
         self._slot = ResultSlot(engine, _PLACES)
         self.batch = OneLaunchBatch(report=report, adopted=memory)

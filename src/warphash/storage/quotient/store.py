@@ -52,14 +52,9 @@ class QuotientRemedy(Remedy[QuotientArray]):
     way_back = staticmethod(way_back)
 
     def build(self, store: Store, batch: Batch, more_slots: int | None) -> tuple[QuotientArray, int] | None:
-        """As `Remedy.build`, of a table without keys. On a GPU, if the elements need no flags.
-
-        A batch of few elements is left instead: nobody need wait for it.
-        """
+        """As `Remedy.build`, of a table without keys. On a GPU, if the elements need no flags."""
         array = store.array
         if more_slots is not None or (batch.flags and array.engine.window_bytes):
-            return None
-        if array.is_one_launch(batch.n) and store.may_leave(batch):
             return None
         outcome = array.update(batch)
         if outcome.complete:

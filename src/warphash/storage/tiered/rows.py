@@ -19,6 +19,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...designs import auto, registry
@@ -26,11 +27,12 @@ from ...designs.base import Design
 from ...errors import TableFull, UnsupportedVerb
 from ...runtime.abi import Flag
 from ...runtime.devices import engine_for
+from ...runtime.engine import Engine
 from ..batch import Batch, MixedBatch
 from ..bounded.bound import Bound
 from ..chosen_elements import flagged
 from ..elements import flags_at
-from ..make import StorageSpec
+from ..make import StorageKind
 from ..make import make_storage as make_tier
 from ..slots import MemoryUse, StoreOptions, resting
 from .cache import Cache
@@ -49,27 +51,29 @@ _LOG_SHARE = 4
 """A cache with a quarter of its pairs in the log of changes is written back."""
 
 
-def make_storage(wanted: StorageSpec) -> TieredRows:
+def make_storage(kind: StorageKind, engine: Engine, capacity: int, seed: int) -> TieredRows:
     """Make both tiers; or open the home in a file. See `storage.make.make_storage`."""
-    engine, parameters, capacity, options = wanted.engine, wanted.parameters, wanted.capacity, wanted.options
+    parameters, options = kind.parameters, kind.options
     in_memory = options.memory == "host"
     name, choices = auto.choose() if in_memory else ("stadium", {})
 
-    def tier(name: str, choices: Mapping[str, Any], bound: Bound | None = None, **changes: Any) -> Any:
+    def tier(name: str, choices: Mapping[str, Any], **changes: Any) -> StorageKind:
         made = registry.get(name)
-        return make_tier(wanted._replace(design=made, parameters=made.resolve(choices), **changes), bound=bound)
+        return replace(kind.plain, design=made, parameters=made.resolve(choices), **changes)
 
     at_home = options._replace(memory="device" if in_memory else options.memory)
-    home = tier(name, choices, engine=engine_for("cpu"), options=at_home)
+    home = make_tier(tier(name, choices, options=at_home), engine_for("cpu"), capacity, seed)
     room = parameters["device_capacity"] or max(_FEWEST_CACHED, capacity // _CACHE_SHARE)
     cached = StoreOptions(True, options.attempts, options.load_factor, None, False)
     first_room = min(room, max(_FEWEST_CACHED, capacity))
-    cache = Cache(tier(*auto.choose(), Bound(room, "lfu"), capacity=first_room, options=cached))
-    widths = wanted.key_bytes, wanted.value_bytes
+    of_cache = tier(*auto.choose(), bound=Bound(room, "lfu"), options=cached)
+    cached_rows: Any = make_tier(of_cache, engine, first_room, seed)
+    cache = Cache(cached_rows)
+    widths = kind.key_bytes, kind.value_bytes
     tiers = Tiers(engine, cache, Home(engine, home, *widths, in_file=not in_memory), *widths)
     back = parameters["write"] == "back"
     writing = WriteBack(max(_FEWEST_CACHED, room // _LOG_SHARE)) if back else WriteThrough()
-    return TieredRows(wanted.design, tiers, writing)
+    return TieredRows(kind.design, tiers, writing)
 
 
 class TieredRows:

@@ -6,7 +6,8 @@ is built, and what a recovery does. The order of an update is the same for all f
 1. A batch is left behind others that are under way, if it surely fits behind all of them. Otherwise what is under way,
    or was interrupted, is finished first.
 2. A table that the batch could fill grows ahead of it (`sizes.Growth`).
-3. The first batch of a table without keys is a build, if the family has one. A build writes all slots. So the memory of
+3. The first batch of a table without keys is a build, if the family has one, unless it is one launch that may be left
+   (4): nobody need wait for that. A build writes all slots. So the memory of
    a new or forgotten array is cleared by the first call that is no build: until then, to clear the memory is the step
    of the recovery.
 4. A batch that surely fits is left, if the array has kernels for that: `ArraySlots.update` returns when it is launched
@@ -325,10 +326,14 @@ class ArraySlots(Generic[A]):
         if slots is not None and not done:
             with suppress(MemoryError):  # the batch may fit all the same
                 self.replace(slots, Cause.BATCH, batch.stream)
-        if done or (not self.state.size and self._is_built(batch)):
+        if done or (not self.state.size and not self._is_left_at_once(batch, fits) and self._is_built(batch)):
             self._keep_in_bounds(batch.stream)
             return None
         return fits or (slots is not None and self.surely_fit(batch.n))
+
+    def _is_left_at_once(self, batch: Batch, fits: bool) -> bool:
+        """Whether a first batch is one launch and may be left: nobody need wait for it, as for a build."""
+        return self._leaves and self.state.array.is_one_launch(batch.n) and self.may_leave(batch, fits=fits)
 
     def surely_fit(self, keys: int) -> bool:
         """Whether the table has slots for so many new keys behind those that were left, and needs no rebuild before."""
@@ -406,8 +411,9 @@ class ArraySlots(Generic[A]):
         if not ticket:
             self.state, self.recovery.step = state, step
             return False
-        vouched, left = state.vouched or batch.unique, (*state.left, Left(ticket, batch.n))
-        self.state = state._replace(vouched=vouched, left=left, awaited=state.awaited + batch.n)
+        whole, size, tombstones, vouched, before, displaced, awaited = state  # a third of the time of `_replace`
+        left, vouched = (*before, Left(ticket, batch.n)), vouched or batch.unique
+        self.state = ArrayState(whole, size, tombstones, vouched, left, displaced, awaited + batch.n)
         return True
 
     def _leave_erase(self, given: Batch) -> bool:
@@ -429,8 +435,9 @@ class ArraySlots(Generic[A]):
     def _note_launches(self) -> None:
         """Note that the kernels of a batch are launched now, until the batch is among those that were left (`left`)."""
         self.recovery.step = self._recover_later
-        if self.state.left:
-            self.state = self.state._replace(left=())
+        array, size, tombstones, vouched, left, displaced, awaited = self.state
+        if left:
+            self.state = ArrayState(array, size, tombstones, vouched, (), displaced, awaited)
 
     def _do(self, batch: Batch) -> None:
         """Do a batch, or take it back.
