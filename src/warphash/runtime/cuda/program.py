@@ -63,11 +63,8 @@ class CudaProgram:
         self, entry: str, table: ctypes.Structure, batch: ctypes.Structure, blocks: int, stream: Any = None
     ) -> None:
         """As `run`, over whole blocks of as many threads as the kernel's launch bounds say."""
-        if blocks > 0:
-            kernel = self.kernels.get(entry) or self._find(entry)
-            status = kernel.run(table, batch, blocks * kernel.threads, stream)
-            if status:
-                self._engine.refuse_launch(status)
+        kernel = self.kernels.get(entry) or self._find(entry)
+        self.run(entry, table, batch, blocks * kernel.threads, stream)
 
     def expect(self, entries: Sequence[str]) -> None:
         """As `Program.expect`."""
