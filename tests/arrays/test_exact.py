@@ -141,3 +141,9 @@ def test_rows_of_different_lengths() -> None:
 def test_bytes_between_fields_are_zero() -> None:
     padded = np.dtype([("a", "u1"), ("b", "i8")], align=True)
     assert exactly([(1, 2)] * 50, padded).tobytes() == (b"\1" + bytes(7) + b"\2" + bytes(7)) * 50
+
+
+def test_a_span_is_no_integer_among_integers_of_any_size() -> None:
+    """NumPy's spans are integers to `numbers`, and no type of NumPy has both."""
+    with pytest.raises(DtypeError, match="no NumPy type in common"):
+        exactly([2**63, np.timedelta64(0, "D")], None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import numbers
 import os
 import re
 import sys
@@ -242,9 +243,29 @@ def sought(container: Any, dtype: np.dtype[Any]) -> list[Any] | None:
         return None
     if callable(getattr(container, "null_count", 0)) and container.null_count():
         return None
+    is_of_objects = str(getattr(container, "dtype", "")) == "object" and array.ndim == 1
+    if is_of_objects:  # which are read as a list if they have one type
+        return sought(array.tolist(), dtype) if have_one_type(array.tolist()) else None
     if array.dtype != dtype.base:
         return plain_of_other_array(array, dtype)
     return plain_of_array(array, dtype) if array.shape[1:] == dtype.shape else None
+
+
+def have_one_type(values: list[Any]) -> bool:
+    """Whether values, or the items of rows, have a type in common that holds each of them."""
+    if all(isinstance(value, list | tuple) for value in values):
+        values = [item for value in values for item in value]
+    if any(all(isinstance(value, kind) for value in values) for kind in (datetime.date, datetime.timedelta)):
+        return True
+    try:
+        found = np.array(values).dtype
+    except Exception:
+        return False
+    are_whole = all(isinstance(value, numbers.Integral) and not isinstance(value, np.timedelta64) for value in values)
+    if found.kind in "fO" and are_whole:
+        least, most = (bound(int(value) for value in values) for bound in (min, max))
+        return least >= -(2**63) and most < (2**63 if least < 0 else 2**64)
+    return found.kind == "c" or (found.kind != "O" and all(plain(value, found) is not NOT_HELD for value in values))
 
 
 def shape_of(value: Any) -> Any:

@@ -185,7 +185,9 @@ def _found_type(leaves: list[Any]) -> Dtype:
         raise
     except Exception:  # of an item's own conversion
         found = np.dtype(object)
-    if found.kind in "fO" and all(issubclass(kind, numbers.Integral) for kind in kinds):
+    # A span of NumPy's is an integer to `numbers`.
+    are_whole = all(issubclass(kind, numbers.Integral) and not issubclass(kind, np.timedelta64) for kind in kinds)
+    if found.kind in "fO" and are_whole:
         return _integer_type([int(leaf) for leaf in leaves])
     if found.hasobject and all(kind.__module__ == "uuid" for kind in kinds):
         return np.dtype("V16")
