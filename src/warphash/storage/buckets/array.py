@@ -299,13 +299,6 @@ class BucketArray:
         batch.random = self._random.getrandbits(32)
         self._launch_block("update_block", batch, stream)
 
-    def may_leave_erase(self, n: int) -> bool:
-        """As `LeavingArray.may_leave_erase`: the host counts tombstones behind each erase."""
-        return False
-
-    def leave_erase(self, given: Batch) -> int:
-        raise NotImplementedError("no erase is left")
-
     def leave(self, given: Batch, left: int, awaited: int, new_share: float) -> int:
         """As `LeavingArray.leave`. Only a design that moves keys keeps pairs without a slot."""
         if left or not (self.design.moves_keys and self.is_one_launch(given.n)):

@@ -490,13 +490,15 @@ class QuotientArray:
         """Copies of the pairs that were adopted, and not forgotten since; None before the first `begin`. Waits."""
         return None if self._updates is None else self._updates.adopted(stream)
 
-    def may_leave_erase(self, n: int) -> bool:
-        """As `LeavingArray.may_leave_erase`."""
-        way = route.way_of_erase(self._facts, n, is_blank=self._is_blank, in_order=True)
-        return way is Way.ONE_LAUNCH
-
     def leave_erase(self, given: Batch) -> int:
-        """As `LeavingArray.leave_erase`."""
+        """As `ErasingArray.leave_erase`."""
+        return self._erase_alone(given) if self._way_of_erase(given.n) is Way.ONE_LAUNCH else 0
+
+    def _way_of_erase(self, n: int, *, in_order: bool = True) -> Way:
+        return route.way_of_erase(self._facts, n, is_blank=self._is_blank, in_order=in_order)
+
+    def _erase_alone(self, given: Batch) -> int:
+        """Launch an erase in one launch, and do not wait: its ticket."""
         stream = given.stream
         batch = (self._updates or self._make_updates()).batch_to_erase(given)
         self._is_new = False
@@ -517,9 +519,8 @@ class QuotientArray:
             Before a kernel is launched, if ``only`` is no list on the host.
         """
         given = Batch(keys, 0, n, flags=flags, stream=stream)
-        way = route.way_of_erase(self._facts, n, is_blank=self._is_blank, in_order=only is None)
-        if way is Way.ONE_LAUNCH:
-            self.leave_erase(given)
+        if self._way_of_erase(n, in_order=only is None) is Way.ONE_LAUNCH:
+            self._erase_alone(given)
             return self.outcome(stream).changed
         # The length of a list on the device is not known here, so one launch has all of it.
         whole = isinstance(only, DeviceList)

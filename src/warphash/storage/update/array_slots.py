@@ -48,7 +48,7 @@ from ..lookup import Searchable
 from ..resize_log import Cause, Resize
 from ..scratch import Outcome
 from ..slots import MemoryUse, Recovery, StoreOptions, resting
-from .left import LeavingArray, Left
+from .left import ErasingArray, LeavingArray, Left
 from .pairs import Pairs
 from .sizes import Growth
 from .transaction import LISTED_BYTES, Array, ArrayState, Transaction, Undo, may_fail
@@ -216,6 +216,7 @@ class ArraySlots(Generic[A]):
         at_once = options.counts_probes or options.bounds is not None
         may_leave = options.leaves and options.grows and not at_once and array.engine.lanes > 1
         self._leaves = may_leave and hasattr(array, "leave")
+        self._leaves_erases = self._leaves and hasattr(array, "leave_erase")
         self._reorders = remedy.goes_by_parts and not options.counts_probes
         self.rebuilds = self.probes = self.inserted = 0
         self.new_share, self._new_batches = 1.0, 0
@@ -411,9 +412,8 @@ class ArraySlots(Generic[A]):
         if not ticket:
             self.state, self.recovery.step = state, step
             return False
-        whole, size, tombstones, vouched, before, displaced, awaited = state  # a third of the time of `_replace`
-        left, vouched = (*before, Left(ticket, batch.n)), vouched or batch.unique
-        self.state = ArrayState(whole, size, tombstones, vouched, left, displaced, awaited + batch.n)
+        left = (*state.left, Left(ticket, batch.n))
+        self.state = state.leaving(left, state.awaited + batch.n, vouched=batch.unique)
         return True
 
     def _leave_erase(self, given: Batch) -> bool:
@@ -421,23 +421,24 @@ class ArraySlots(Generic[A]):
         state = self.state
         if self.recovery.step is not None and not state.left:
             return False
-        array = cast(LeavingArray, state.array)
-        if not array.may_leave_erase(given.n):
-            return False
+        array = cast(ErasingArray, state.array)
         if len(state.left) >= array.most_left and not self._count_ended():
             return False
-        state = self.state
+        state, step = self.state, self.recovery.step
         self._note_launches()
         ticket = array.leave_erase(given)
-        self.state = state._replace(left=(*state.left, Left(ticket, 0)))
+        if not ticket:
+            self.state, self.recovery.step = state, step
+            return False
+        self.state = state.leaving((*state.left, Left(ticket, 0)), state.awaited)
         return True
 
     def _note_launches(self) -> None:
         """Note that the kernels of a batch are launched now, until the batch is among those that were left (`left`)."""
         self.recovery.step = self._recover_later
-        array, size, tombstones, vouched, left, displaced, awaited = self.state
-        if left:
-            self.state = ArrayState(array, size, tombstones, vouched, (), displaced, awaited)
+        state = self.state
+        if state.left:
+            self.state = state.leaving((), state.awaited)
 
     def _do(self, batch: Batch) -> None:
         """Do a batch, or take it back.
@@ -496,7 +497,8 @@ class ArraySlots(Generic[A]):
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
         """As `Slots.erase`; returns when the erase is done, or left."""
-        if self._leaves and only is None and n and self._leave_erase(Batch(keys, 0, n, flags=flags, stream=stream)):
+        may_leave = self._leaves_erases and only is None and n > 0
+        if may_leave and self._leave_erase(Batch(keys, 0, n, flags=flags, stream=stream)):
             return
         self.finish(stream)
         if n == 0 or (isinstance(only, np.ndarray) and not len(only)):

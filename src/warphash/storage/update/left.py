@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from ..batch import Batch
 from ..scratch import Outcome
 
-__all__ = ["LeavingArray", "Left"]
+__all__ = ["ErasingArray", "LeavingArray", "Left"]
 
 
 class Left(NamedTuple):
@@ -60,12 +60,6 @@ class LeavingArray(Protocol):
             As other errors and interrupts, this may come between two launches.
         """
 
-    def may_leave_erase(self, n: int) -> bool:
-        """Whether an erase of ``n`` elements can be left."""
-
-    def leave_erase(self, given: Batch) -> int:
-        """As `leave`, of an erase. The array has fewer than `most_left` batches under way."""
-
     def answer(self, ticket: int) -> Outcome | None:
         """What became of a batch; None if that is not known yet, or only `outcome` says it."""
 
@@ -74,3 +68,10 @@ class LeavingArray(Protocol):
 
     def forget_left(self) -> None:
         """Give back memory for batches that are left: there are none, and every pair has a slot."""
+
+
+class ErasingArray(LeavingArray, Protocol):
+    """An array whose erases can be left, too."""
+
+    def leave_erase(self, given: Batch) -> int:
+        """As `leave`, of an erase. The array has fewer than `most_left` batches under way."""
