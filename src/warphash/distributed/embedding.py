@@ -36,7 +36,7 @@ from ..table.maps import HashMap
 from ..table.options import integer
 from .channel import channel_of
 from .optimized_rows import RowState, add_block, new_rows, replace_state, row_state
-from .route import Route, Rows
+from .route import Answers, Kind, Route, Rows
 from .state import rebuilt, state_of
 from .tables import piece_of, share_of
 from .vectors import Gradients, capacity_of, first_vectors, put, sums, vectors_of
@@ -210,7 +210,7 @@ class ShardedEmbedding(torch.nn.Module):  # type: ignore[misc, unused-ignore]  #
         with self._channel.call(f"lookup {said}, {mode}") as call:
             codes, batch = factorize(self._batch(ids))
             vectors, answers = (self._room(n, self._dtype, self.embedding_dim) for n in (len(batch), len(codes)))
-            self._route.go(call, len(batch), [_rows_of(batch)], [_rows_of(vectors)], self._look_up)
+            self._route.go(call, len(batch), [_rows_of(batch)], [_answers_to(vectors)], self._look_up)
             torch.index_select(vectors, 0, codes, out=answers)
         lookup = _Lookup(self, said, batch, codes, len(self.local))
         apply: Any = _Looked.apply  # which has no types
@@ -514,8 +514,15 @@ class _Looked(torch.autograd.Function):  # type: ignore[misc, unused-ignore]  # 
 
 
 def _rows_of(array: torch.Tensor) -> Rows:
-    width = array.element_size() * int(np.prod(array.shape[1:]))
-    return Rows(array.data_ptr(), width)
+    return Rows(array.data_ptr(), _row_bytes(array))
+
+
+def _answers_to(array: torch.Tensor) -> Answers:
+    return Answers(array.data_ptr(), Kind(_row_bytes(array)))
+
+
+def _row_bytes(array: torch.Tensor) -> int:
+    return array.element_size() * int(np.prod(array.shape[1:]))
 
 
 def _name(dtype: torch.dtype) -> str:

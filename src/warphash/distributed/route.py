@@ -36,7 +36,7 @@ rounds before the failed one are done on all ranks. The failed one and those beh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
 from itertools import accumulate, pairwise
@@ -109,6 +109,13 @@ class Kind(NamedTuple):
     are_flags: bool = False
 
 
+class Answers(NamedTuple):
+    """Where a column of answers goes, and what it has."""
+
+    at: int
+    kind: Kind
+
+
 class Sendable(Protocol):
     """A column as messages have it."""
 
@@ -147,6 +154,11 @@ class Column:
         return self.rows(0, n).view(n, self.width)
 
 
+def _bytes_of_flags(n: int) -> int:
+    """The bytes that have the bits of ``n`` flags."""
+    return -(-n // 8)
+
+
 class _FlagBits:
     """A column of flags as bits, in memory for messages. Rows are taken from a multiple of 8 on."""
 
@@ -157,7 +169,7 @@ class _FlagBits:
     def rows(self, begin: int, end: int) -> torch.Tensor:
         """Some rows: the bytes of their bits."""
         first = begin // 8
-        return self._data[first : first - (begin - end) // 8]
+        return self._data[first : first + _bytes_of_flags(end - begin)]
 
     def piece(self, begin: int, n: int) -> _FlagBits:
         """Some rows: a column of these."""
@@ -319,11 +331,10 @@ class Route:
         call: Call,
         n: int,
         rows: Sequence[Rows],
-        answers: Sequence[Rows],
+        answers: Sequence[Answers],
         local: Local,
         prepare: Callable[[int], None] | None = None,
         *,
-        flags: Collection[int] = (),
         at_once: bool = False,
         apart: Apart | None = None,
         launches: bool = False,
@@ -341,8 +352,6 @@ class Route:
         prepare
             What an owner does before the first round, with the number of rows that it will receive. If that raises on
             one rank, no rank does anything to its table.
-        flags
-            Which of the answers are flags, a byte of 0 or 1 each. They travel as bits.
         at_once
             This owner would work on all rows faster than on those of several rounds.
         apart
@@ -363,8 +372,7 @@ class Route:
                 call.conclude(error, 0, has_begun=True)
             return
         hot, once = (None, None) if apart is None else apart
-        kinds = [Kind(column.width, place in flags) for place, column in enumerate(answers)]
-        trip = self.trip(call, n, rows, kinds, at_once=at_once, apart=hot)
+        trip = self.trip(call, n, rows, [column.kind for column in answers], at_once=at_once, apart=hot)
         sources, targets = [Rows(made.at, made.width) for made in trip.back], [column.at for column in answers]
         trip.work(local, prepare, lambda: trip.restore(sources, targets, once), launches=launches)
 
@@ -395,7 +403,11 @@ class Route:
         back = Back(
             self._engine,
             [Column(channel.memory(lines * kind.width), kind.width) for kind in answers],
-            {place: _FlagBits(channel.memory(-(-lines // 8))) for place, kind in enumerate(answers) if kind.are_flags},
+            {
+                place: _FlagBits(channel.memory(_bytes_of_flags(lines)))
+                for place, kind in enumerate(answers)
+                if kind.are_flags
+            },
         )
         of_rows = [column.width for column in rows]
         spare = 2 * FLAG_RUN * world
@@ -445,7 +457,7 @@ class Route:
 def _starts(of_rows: Sequence[int], answers: Sequence[Kind], n: int) -> list[int]:
     """Where the columns of so many rows begin in one memory: of rows, of answers, and of flags as bits."""
     widths = [*of_rows, *(kind.width for kind in answers)]
-    return starts_of([n * width for width in widths] + [-(-n // 8) for kind in answers if kind.are_flags])
+    return starts_of([n * width for width in widths] + [_bytes_of_flags(n) for kind in answers if kind.are_flags])
 
 
 def _room_in(

@@ -47,7 +47,7 @@ from .owner_answers import Ask, check_order, left_with_owners
 from .ragged import hashed_rows, numbered_rows
 from .ragged_trips import RaggedTrips
 from .repeats import Combined, Repeats, repeats_of
-from .route import Apart, Column, Local, Route, Rows
+from .route import Answers, Apart, Column, Kind, Local, Route, Rows
 from .state import rebuilt, state_of
 
 __all__ = ["ShardedMap", "ShardedSet", "ShardedTable", "Wanted", "piece_of", "share_of"]
@@ -86,6 +86,11 @@ class Wanted(NamedTuple):
 
     column: Type
     of_every_element: bool
+
+    @property
+    def kind(self) -> Kind:
+        """What the column has."""
+        return Kind(self.column.nbytes, self.column is PRESENCE)
 
 
 _ADDED = Wanted(PRESENCE, of_every_element=False)
@@ -492,16 +497,15 @@ class ShardedTable(Generic[T]):
         front, seen = self._front, given[0]
         at_once = inserts and len(self.local) <= seen.rows // _LARGER
         made = [front.rows_for(seen, each.column) for each in wanted]
-        flags = [place for place, each in enumerate(wanted) if each.column is PRESENCE]
         go: Callable[..., None] = partial(
-            self._route.go, call, local=local, prepare=prepare, flags=flags, at_once=at_once, launches=launches
+            self._route.go, call, local=local, prepare=prepare, at_once=at_once, launches=launches
         )
 
         def body(n: int, at: list[int], to: list[int]) -> None:
             rows = [Rows(place, column.nbytes) for place, column in zip(at, front.stored, strict=False)]
             repeats = self._repeats(rows[0], n if may_repeat and self.world > 1 else 0)
             if not (repeats.often or (len(repeats.hot) and combine is not None)):
-                answers = [Rows(place, each.column.nbytes) for place, each in zip(to, wanted, strict=True)]
+                answers = [Answers(place, each.kind) for place, each in zip(to, wanted, strict=True)]
                 apart = Apart(repeats.hot, [not each.of_every_element for each in wanted])
                 go(n=n, rows=rows, answers=answers, apart=apart)
                 return
@@ -510,8 +514,8 @@ class ShardedTable(Generic[T]):
             if combine is not None:
                 firsts[1] = combine(batch, rows, n, firsts[0])
             room = [batch.answers(each.column.nbytes, of_every_element=each.of_every_element) for each in wanted]
-            columns = firsts, [each.column for each in room]
-            sent, answers = ([Rows(column.at, column.width) for column in some] for some in columns)
+            sent = [Rows(column.at, column.width) for column in firsts]
+            answers = [Answers(made.column.at, each.kind) for made, each in zip(room, wanted, strict=True)]
             go(n=batch.n, rows=sent, answers=answers)
             for each, place in zip(room, to, strict=True):
                 each.write(place)
@@ -874,9 +878,12 @@ class ShardedMap(ShardedTable[HashMap[Any, Any]]):
                 batch.answers(value.nbytes, of_every_element=True),
                 batch.answers(PRESENCE.nbytes, of_every_element=False),
             )
-            columns = asked.keys, asked.found, asked.numbers.column
-            rows = [Rows(column.at, column.width) for column in columns]
-            self._route.go(call, batch.n, rows[:1], rows[1:], self._finding(value, bytes(value.nbytes)), flags=[0])
+            rows = [Rows(asked.keys.at, asked.keys.width)]
+            answers = [
+                Answers(asked.found.at, Kind(asked.found.width, are_flags=True)),
+                Answers(asked.numbers.column.at, Kind(asked.numbers.column.width)),
+            ]
+            self._route.go(call, batch.n, rows, answers, self._finding(value, bytes(value.nbytes)))
             kept.append(asked)
 
         with self._keeping(f"number, first={first}") as call:
