@@ -155,13 +155,14 @@ def test_rivals_are_in_the_picture_of_a_bench(tmp_path: Path, drawn: list[Any]) 
     )
     finds = [replace(measurement, operation=f"find {share}") for share in (100, 50, 0)]
     contests = [
-        Contest("random int64", name, 10, build, 2e6, 3e6, 4e6, 0, 2)
+        Contest("random int64", name, 10, build, 2e6, 3e6, 4e6, 0, 2, {"find 100": (1e6, 3e6)})
         for name, build in (("warphash", 5e6), ("polars is_in", None))
     ]
     plots.draw_bench([measurement, *finds], tmp_path / "x.png", "a machine", contests, BY)
     said = texts(drawn[0])
     assert {"polars is_in", "warphash", "iceberg", "Billion keys per second", BY} <= set(said)
     assert any("random int64" in text and "2 threads" in text for text in said)
+    assert any("from the slowest run to the fastest" in text for text in said)
 
 
 def test_a_line_reaches_from_the_slowest_run_to_the_fastest(tmp_path: Path, drawn: list[Any]) -> None:

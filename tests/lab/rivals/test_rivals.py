@@ -76,7 +76,11 @@ struct Table : std::unordered_map<Key, Value> {
 def test_a_table_of_a_cpp_library_is_compiled_and_right(key, value):
     rival = cpp_rival("std unordered_map", STANDARD_MAP)
     workload = workloads.make(3_000, key, value, seed=1)
-    assert contest.contest_of(rival, workload).mismatches == 0
+    made = contest.contest_of(rival, workload)
+    assert made.mismatches == 0
+    assert made.spreads.keys() == made.rates.keys()
+    for operation, (slowest, fastest) in made.spreads.items():
+        assert slowest <= made.rates[operation] <= fastest
 
 
 def test_a_cpp_library_that_is_not_there_is_not_installed():

@@ -214,7 +214,11 @@ def _rows_of_libraries(contests: Sequence[Contest]) -> Iterator[_Row]:
     for data in dict.fromkeys(c.data for c in contests):
         mine = [c for c in contests if c.data == data]
         bars = [
-            _Bar(c.name, c.name, operation, rate, c.mismatches if operation == "find 100" else 0)
+            _Bar(
+                *(c.name, c.name, operation, rate),
+                wrong=c.mismatches if operation == "find 100" else 0,
+                spread=c.spreads.get(operation, (0.0, 0.0)),
+            )
             for c in mine
             for operation, rate in c.rates.items()
         ]

@@ -6,9 +6,10 @@ CPU (`rivals`). Libraries that make their table in every lookup have no rate of 
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,17 +19,19 @@ from ..bench.oracle import Answers, Oracle
 from ..data.workloads import Array, Workload, make, queries
 from . import Rival, available, missing
 
-__all__ = ["SHARES", "Contest", "contest_of", "faster_of_two", "hold", "not_measured", "workloads_of"]
+__all__ = ["SHARES", "Contest", "contest_of", "hold", "not_measured", "timed", "workloads_of"]
 
 _RANDOM_TYPES = ("int32", "int64")
 
 SHARES = (1.0, 0.5, 0.0)
 """Of present keys among the keys that are looked up."""
 
+_RUNS = 3
+
 
 @dataclass(frozen=True)
 class Contest:
-    """Rates of one contestant in keys per second, and the wrong answers of all lookups.
+    """Rates of the median run of one contestant in keys per second, and the wrong answers of all lookups.
 
     Attributes
     ----------
@@ -38,6 +41,8 @@ class Contest:
         Lookups of keys of which all, half and none are present.
     threads
         Most threads that each contestant may use.
+    spreads
+        By operation, the rates of the slowest run and of the fastest. Empty in files from before these were kept.
     """
 
     data: str
@@ -49,6 +54,7 @@ class Contest:
     absent_per_s: float
     mismatches: int
     threads: int
+    spreads: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def rates(self) -> dict[str, float]:
@@ -103,15 +109,24 @@ def contest_of(
 ) -> Contest:
     """Measure one contestant with all pairs of a workload. ``lookups`` are `lookups_of` that workload."""
     n = len(workload.keys)
-    build_seconds, table = faster_of_two(contestant.build, workload.keys, workload.values)
-    rates, wrong = [], 0
-    for keys, answers in lookups or lookups_of(workload):
-        seconds, found = faster_of_two(contestant.find, table, keys)
-        rates.append(n / seconds)
+    seconds, table = timed(contestant.build, workload.keys, workload.values)
+    runs, wrong = {"build": seconds} if contestant.builds else {}, 0
+    for share, (keys, answers) in zip(SHARES, lookups or lookups_of(workload), strict=True):
+        runs[f"find {share:.0%}".removesuffix("%")], found = timed(contestant.find, table, keys)
         wrong += answers.mismatches(None, np.asarray(found))
-    build = n / build_seconds if contestant.builds else None
-    present, half, absent = rates
-    return Contest(workload.name, contestant.name, n, build, present, half, absent, wrong, get_num_threads())
+    medians = {operation: n / statistics.median(seconds) for operation, seconds in runs.items()}
+    return Contest(
+        data=workload.name,
+        name=contestant.name,
+        n=n,
+        build_per_s=medians.get("build"),
+        present_per_s=medians["find 100"],
+        half_per_s=medians["find 50"],
+        absent_per_s=medians["find 0"],
+        mismatches=wrong,
+        threads=get_num_threads(),
+        spreads={operation: (n / max(seconds), n / min(seconds)) for operation, seconds in runs.items()},
+    )
 
 
 def _warphash(name: str, load_factor: float, **options: Any) -> Rival:
@@ -121,12 +136,12 @@ def _warphash(name: str, load_factor: float, **options: Any) -> Rival:
     return Rival(name, build, lambda table, keys: table.find(keys)[1])
 
 
-def faster_of_two(run: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
-    """Run twice: seconds of the faster run, and what the second run has made."""
-    best = float("inf")
-    for _ in range(2):
-        made = None  # free the first result before the second is made
+def timed(run: Callable[..., Any], *arguments: Any) -> tuple[list[float], Any]:
+    """Run a few times: the seconds of each run, and what the last one has made."""
+    seconds = []
+    for _ in range(_RUNS):
+        made = None  # free a result before the next one is made
         start = time.perf_counter()
         made = run(*arguments)
-        best = min(best, time.perf_counter() - start)
-    return best, made
+        seconds.append(time.perf_counter() - start)
+    return seconds, made
