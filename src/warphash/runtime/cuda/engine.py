@@ -347,13 +347,21 @@ class CudaEngine:
         )
 
     def _module(self, cubin: bytes) -> Any:
-        """A module. Raises `MemoryError` if the device has no memory for its code."""
+        """A module.
+
+        Raises
+        ------
+        DriverError
+            Also if the device has no memory for the code. `MemoryError` would tell a verb that none of its kernels has
+            been launched, but kernels are loaded when they are first launched, one behind another.
+        """
         program_log.note_load()
         with outside_of_captures():
             answer = self.call(self._load_module, cubin)
         if answer[0] == self._driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-            raise MemoryError(
-                f"{self.device} has {self.free_bytes():,} bytes free, and no room for the code of a kernel"
+            raise DriverError(
+                f"{self.device} has {self.free_bytes():,} bytes free, and no room for the code of a kernel; "
+                "free arrays or tables, and call again"
             )
         return check(answer, "loading kernels")
 

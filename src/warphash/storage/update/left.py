@@ -4,9 +4,10 @@ A batch that is left is not waited for. The kernels write what became of it to h
 and counts the keys of the batches that have ended. Until then, the size of the table has an upper bound: no batch adds
 more keys than it has elements.
 
-A batch is several launches. An interrupt may come between two of them, and so may a refusal of memory for the code of a
-kernel. Therefore the batches that were left are forgotten while another one is launched, and noted again behind it. If
-it stops half way, the recovery of the store asks for no answers, and counts the keys in the slots.
+A batch is several launches. An interrupt may come between two of them, and so may an error of the driver, which loads a
+kernel when it is first launched. Therefore the batches that were left are forgotten while another one is launched, and
+noted again behind it. If it stops half way, the recovery of the store asks for no answers, and counts the keys in the
+slots.
 """
 
 from __future__ import annotations
