@@ -7,9 +7,9 @@ either engine (docs/performance/find.md); 16 stays the choice where the load fac
 
 Lookups alone are no priority of the paper's table. Quotient cuckoo hashing is the choice for them: on either engine it
 finds absent keys faster than bucketed cuckoo does, and present keys of 4 bytes, too, in fewer bytes. On a GPU it is
-also the choice where nothing is asked for. Builds and erases of large batches run at twice the rate of bucketed cuckoo
-there, or more, and batches of 100,000 keys take about as long. On a CPU bucketed cuckoo is built faster, so it stays
-the choice (docs/performance/quotient.md).
+also the choice where nothing is asked for, or insertions are. Builds and erases of large batches run at twice the rate
+of bucketed cuckoo there, or more, and batches that come one after another are faster, too. On a CPU bucketed cuckoo is
+built faster, so it stays the choice (docs/performance/quotient.md).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def choose(priorities: Iterable[str] = (), *, on_gpu: bool = False) -> tuple[str
         if "query" in wanted and "insertion" not in wanted:
             return "power_of_two", {"slots_per_bucket": 16}
         return "iceberg", {"slots_per_bucket": 16}
-    if wanted == {"query"} or (on_gpu and not wanted):
+    if wanted == {"query"} or (on_gpu and wanted <= {"insertion", "query"}):
         return "quotient_cuckoo", {}
     return "bucketed_cuckoo", {"slots_per_bucket": 16 if "load_factor" in wanted else 8}
 
