@@ -34,6 +34,7 @@ from warphash.storage.groups.records import Column, Record, Word
 from warphash.storage.joins.device_hits import DeviceHits
 from warphash.storage.joins.device_pairs import DevicePairs
 from warphash.storage.joins.pairs import Pairs
+from warphash.storage.owners.flag_bits import FLAG_RUN, pack_flags, unpack_flags
 from warphash.storage.owners.owner_order import SHARDS, OwnerOrder, shards_of
 from warphash.storage.quotient import route
 
@@ -269,6 +270,22 @@ def exercise_owners(device: str, n: int) -> None:
             rows_there, rows_back = (engine.to_host(held.ptr, "u1", column.size) for held in (there, back))
             assert (rows_there == column[sorted_by_owner].ravel()).all(), "rows should be in the order of owners"
             assert (rows_back == column.ravel()).all(), "rows should be in the order of the batch again"
+    exercise_flag_bits(device, n)
+
+
+def exercise_flag_bits(device: str, n: int) -> None:
+    """Flags as bits and back: of whole runs, and of tails of all kinds of lengths."""
+    engine, tails = engine_for(device), [0, 1, 7, 8, 9, FLAG_RUN - 1]
+    whole = n // FLAG_RUN * FLAG_RUN
+    flags = np.random.default_rng(3).integers(0, 2, whole + sum(tails), "u1")
+    places = np.concatenate([np.arange(whole), *(whole + FLAG_RUN * at + np.arange(t) for at, t in enumerate(tails))])
+    rows = whole + FLAG_RUN * len(tails)
+    given, bits, back = engine.from_host(flags), engine.allocate(rows // 8), engine.allocate(rows)
+    pack_flags(engine, given.ptr, bits.ptr, whole, tails, None)
+    unpack_flags(engine, bits.ptr, back.ptr, rows, None)
+    expected = np.zeros(rows, "u1")
+    expected[places] = flags
+    assert (engine.to_host(back.ptr, "u1", rows) == expected).all(), "flags should come back, and zeros behind a tail"
 
 
 def exercise_places(device: str, n: int) -> None:
@@ -336,7 +353,7 @@ def main() -> None:
         exercise_joins(given.device, given.keys)
         print("joins: pairs of elements and rows are right", flush=True)
         exercise_owners(given.device, given.keys)
-        print("owners: orders of owners are right", flush=True)
+        print("owners: orders of owners, and flags as bits, are right", flush=True)
         if given.device != "cpu":
             exercise_places(given.device, given.keys)
             exercise_records(given.device, given.keys)
