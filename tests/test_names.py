@@ -10,8 +10,8 @@ import warphash
 NAMES = {
     "0.1.0": """
         Aggregates CaptureError CollectiveError CorruptFile DeviceError DtypeError EngineUnavailable FrameGroupBy
-        GroupBy GroupRows HashMap HashSet Index JoinIndices MultiMap Operation ParameterError PathError PeerLost
-        ProcessError ShapeError SlabAllocator Stats TableFull UniqueAll UniqueCounts UniqueInverse
+        GroupBy GroupRows HashMap HashSet Index JoinIndices MultiMap NestedCall Operation ParameterError PathError
+        PeerLost ProcessError ShapeError SlabAllocator Stats TableFull UniqueAll UniqueCounts UniqueInverse
         UnsupportedVerb WarphashError drop_duplicates duplicated factorize get_num_threads group_by intersect1d
         isin join merge nunique set_memory_resource set_num_threads setdiff1d setxor1d union1d unique unique_all
         unique_counts unique_inverse unique_values unpickle_to value_counts

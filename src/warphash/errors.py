@@ -17,6 +17,7 @@ __all__ = [
     "DeviceError",
     "DtypeError",
     "EngineUnavailable",
+    "NestedCall",
     "ParameterError",
     "PathError",
     "PeerLost",
@@ -107,6 +108,13 @@ class PathError(WarphashError, OSError):
 
 class ProcessError(WarphashError, RuntimeError):
     """A call that belongs into another process: of a forked copy of a table, or of a worker's copy of an `IdMap`."""
+
+
+class NestedCall(WarphashError, RuntimeError):
+    """A thread called a table from within a call of this table, as the handler of a signal may. Nothing was done.
+
+    A lookup within a lookup is allowed.
+    """
 
 
 class EngineUnavailable(WarphashError, RuntimeError):

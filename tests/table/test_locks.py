@@ -11,9 +11,11 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from support.faults import LOCKS, Interrupt
+from warphash import HashMap, NestedCall
 from warphash.table.locks import ReadWriteLock
 
 MOMENT = 0.05
@@ -298,3 +300,49 @@ def test_an_interrupt_at_any_line_leaves_the_lock_free(side: str, holder: str, o
     """With nobody else there, with others that wait, and of a thread that waits itself."""
     n_lines = next(number for number in itertools.count(1) if not interrupted(number, side, holder, others)) - 1
     assert n_lines > 15
+
+
+def test_a_thread_that_reads_may_read_again() -> None:
+    """The first call holds the lock until it ends: no writer comes between."""
+    lock = ReadWriteLock()
+
+    def outer() -> bool:
+        assert lock.read(lambda: "inner") == "inner"
+        return Walk(lock.write).is_inside
+
+    assert not lock.read(outer)
+
+
+@pytest.mark.parametrize(("outer", "inner"), [("write", "read"), ("write", "write"), ("read", "write")])
+def test_a_call_within_a_call_that_it_would_wait_for_is_refused(outer: str, inner: str) -> None:
+    lock = ReadWriteLock()
+
+    def call() -> None:
+        with pytest.raises(NestedCall, match="call the table later"):
+            getattr(lock, inner)(lambda: None)
+        assert lock.write_within(0.01, lambda: None) is False
+        assert not Walk(lock.write).is_inside  # the outer call still holds the lock
+
+    getattr(lock, outer)(call)
+
+
+def test_a_handler_that_calls_a_table_in_the_midst_of_an_update() -> None:
+    """`len` of a table, called at each line of an insert, is refused or answered, and the insert ends."""
+    table, said = HashMap("int64", "int64", device="cpu"), set[str]()
+
+    def called(frame: Any, event: str, argument: Any) -> Any:
+        try:
+            said.add(str(len(table)))
+        except NestedCall:
+            said.add("refused")
+        return called
+
+    keys = np.arange(1000)
+    before = sys.gettrace()
+    sys.settrace(called)
+    try:
+        table.insert(keys, keys)
+    finally:
+        sys.settrace(before)
+    assert said == {"0", "1000", "refused"}
+    assert table.find(keys)[1].all()

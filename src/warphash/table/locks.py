@@ -5,6 +5,10 @@ is no context manager, whose ``__exit__`` runs once and may stop half way. It ru
 first time is interrupted, the second is not. To let go twice changes nothing, as the lock notes which threads hold it,
 and not how many.
 
+A thread may come again while it is in a call: a handler of a signal, or of the log, calls the table. A reader may read
+again, and holds the lock until the first call ends. Any other call would wait for itself, so it is refused
+(`NestedCall`).
+
 Forks
 -----
 A child process has the thread that forked, and no other. A call that another thread was making would never end there,
@@ -37,7 +41,7 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 from weakref import ref
 
-from ..errors import DeviceError, ProcessError, WarphashError
+from ..errors import DeviceError, NestedCall, ProcessError, WarphashError
 
 __all__ = ["LONGEST_FORK_WAIT_S", "ReadWriteLock"]
 
@@ -56,6 +60,11 @@ _HALF_CHANGED = (
     "pickle of the table to a process that was started with the method 'spawn'"
 )
 
+_NESTED = (
+    "expected a call of this table outside of its other calls, got one from within a call of the same thread, as a "
+    "handler of a signal or of the log makes it: note there what is to be done, and call the table later"
+)
+
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -64,7 +73,7 @@ class ReadWriteLock:
     """A lock that many readers hold together, or one writer alone.
 
     Neither side starves. While a writer waits, new readers wait behind the writer. When a writer leaves, the readers
-    that waited go before the next writer. Not reentrant.
+    that waited go before the next writer. Only a reader may come again.
 
     Parameters
     ----------
@@ -105,6 +114,9 @@ class ReadWriteLock:
     def read(self, verb: Callable[_P, _T], *args: _P.args, **options: _P.kwargs) -> _T:
         """Call ``verb`` beside other readers, and return what the verb returns."""
         thread = threading.get_ident()
+        if thread in self._known:
+            self._expect_reader(thread)
+            return verb(*args, **options)
         try:
             try:
                 self._known.add(thread)
@@ -122,6 +134,8 @@ class ReadWriteLock:
     def write(self, verb: Callable[_P, _T], *args: _P.args, **options: _P.kwargs) -> _T:
         """Call ``verb`` alone, and return what the verb returns."""
         thread = threading.get_ident()
+        if thread in self._known:
+            raise NestedCall(_NESTED)
         try:
             try:
                 self._known.add(thread)
@@ -139,6 +153,8 @@ class ReadWriteLock:
     def write_within(self, seconds: float, verb: Callable[_P, object], *args: _P.args, **options: _P.kwargs) -> bool:
         """Call ``verb`` alone, unless others hold the lock for so many seconds; whether the verb was called."""
         thread = threading.get_ident()
+        if thread in self._known:
+            return False
         try:
             self._known.add(thread)
             with self._mutex:
@@ -153,6 +169,10 @@ class ReadWriteLock:
             return True
         finally:
             self._leave(thread)
+
+    def _expect_reader(self, thread: int) -> None:
+        if thread not in self._reading:
+            raise NestedCall(_NESTED)
 
     def _is_free_for(self, thread: int) -> bool:
         """Whether nobody is in a call, and nobody else goes first. The caller holds the mutex."""
