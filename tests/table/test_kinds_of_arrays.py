@@ -226,8 +226,10 @@ def test_sets_are_equal_by_their_keys() -> None:
         hash(some)
     with pytest.raises(TypeError):
         some < {1}  # noqa: B015
-    with pytest.raises(ParameterError, match="HashSet, got set"):
-        some.isdisjoint({1})
+    first = int(KEYS[0])
+    for others in ({first}, [first], np.array([first]), iter([first, -5])):
+        assert not some.isdisjoint(others)
+    assert some.isdisjoint({int(KEYS.max()) + 1}) and some.isdisjoint(["text"]) and some.isdisjoint([])
 
 
 def test_one_view_is_both_keys_and_values() -> None:

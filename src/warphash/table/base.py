@@ -830,7 +830,8 @@ class BaseTable(Generic[K]):
             If there is no such file, or a table has it open, here or in another process, or it has several names (hard
             links).
         CorruptFile
-            If the file or its journal is damaged, the journal is missing, or the file holds no table of this class.
+            If the head of the file, its strings or its journal are damaged, the journal is missing, or the file has no
+            table of this class. Damage to the pairs in the slots is not looked for (`check`).
         MemoryError
             If there is no room, in memory, in the address space or among the open files.
 

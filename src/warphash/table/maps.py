@@ -1630,34 +1630,27 @@ class HashSet(BaseTable[K]):
 
     __hash__ = None  # type: ignore[assignment]  # as of Python's sets: what changes has no hash
 
-    def isdisjoint(self, other: HashSet) -> bool:
-        """Whether no key is in both sets.
+    def isdisjoint(self, other: Any) -> bool:
+        """Whether no key is in both this set and another set, an array or an iterable.
 
         Parameters
         ----------
         other
-            A `HashSet`.
+            A `HashSet`, an array or an iterable of keys.
 
         Returns
         -------
         bool
             True if no key is in both.
 
-        Raises
-        ------
-        ParameterError
-            If ``other`` is no `HashSet`.
-
         Examples
         --------
         >>> import numpy as np, warphash
         >>> s, t = (warphash.HashSet.from_arrays(np.array(keys), device="cpu") for keys in ([1, 2], [2, 3]))
-        >>> s.isdisjoint(t)
-        False
+        >>> s.isdisjoint(t), s.isdisjoint([3, 4])
+        (False, True)
         """
-        if not isinstance(other, HashSet):
-            raise ParameterError(f"expected a HashSet, got {type(other).__name__}: make one with HashSet.from_arrays")
-        return self._related(other, set_algebra.is_disjoint)
+        return self._related(self._as_set_of_possible_keys(other), set_algebra.is_disjoint)
 
     def _combined(self, other: HashSet, choose: set_algebra.Choice) -> Self:
         return set_algebra.combined(self, other, choose) if isinstance(other, HashSet) else NotImplemented
