@@ -358,8 +358,10 @@ def _full_type(dtype: npt.DTypeLike, what: str) -> np.dtype[Any]:
             raise DtypeError(
                 f"expected one {what} type, got {dtype!r}: for a record of several items, give {record}"
             ) from None
-        mend = "; a table of given keys is made by from_arrays" if isinstance(dtype, list | set | dict) else ""
-        raise DtypeError(f"{dtype!r} is no {what} type: {error}{mend}") from None
+        mend = "give a type of NumPy, such as 'int64', or 'str' for strings of any length"
+        if isinstance(dtype, list | set | dict):
+            mend = "a table of given keys is made by from_arrays"
+        raise DtypeError(f"{dtype!r} is no {what} type: {error}; {mend}") from None
     if (pair := pair_of_types(dtype)) is not None:
         raise DtypeError(
             f"expected one {what} type, got the pair {pair!r}, which NumPy reads as {np.dtype(pair)}: name the parts "
@@ -381,7 +383,7 @@ def _column(full: np.dtype[Any], what: str) -> Column:
     if base.hasobject or base.kind == "O":
         raise DtypeError(
             f"a {what} needs a fixed width, and {full} has none: take a type as wide as the longest {what}, "
-            "such as S16 or U16"
+            "such as S16 or U16, or 'str' for strings of any length"
         )
     for part in parts(full):
         if part.nbytes == 0:

@@ -53,7 +53,8 @@ def engine_for(device: str | None) -> Engine:
 
         _gpus[device] = made = cuda.engine(int(match[1] or 0))
         return made
-    raise DeviceError(f"device must be 'cpu', 'cuda', 'cuda:N' or None, got {device!r}")
+    mend = "" if isinstance(device, str) else f": give {str(device)!r}"
+    raise DeviceError(f"device must be 'cpu', 'cuda', 'cuda:N' or None, got {device!r}{mend}")
 
 
 def _gpu_of(address: int) -> int | None:
