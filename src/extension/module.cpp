@@ -134,7 +134,9 @@ class WithoutInterpreter {
 };
 
 constexpr std::uint64_t kLeastElements = 1 << 13, kLeastBytes = 1 << 21;  // of a thread
-constexpr std::uint64_t kRangesOfThread = 4;  // so that others do the work of a thread that is late or slow
+// So many ranges that others do the work of a thread that is late or slow: the most are of kElementsOfRange at least. Two
+// threads that write to one new huge page both clear it, so ranges of fewer elements cost what they save.
+constexpr std::uint64_t kRangesOfThread = 4, kMostRangesOfThread = 32, kElementsOfRange = 1 << 18;
 
 // Calls work(begin, end) over ranges of [0, n) on up to `threads` threads, each with at least `least`.
 template <class Work>
@@ -149,7 +151,8 @@ void run(std::uintptr_t address, std::uintptr_t table, std::uintptr_t batch, std
   if (count) n = *reinterpret_cast<const std::uint64_t*>(count);
   if (n == 0) return;
   const Entry& entry = *reinterpret_cast<const Entry*>(address);
-  over_threads(n, threads, kLeastElements, entry.walks ? 1 : kRangesOfThread,
+  const std::uint64_t ranges = n / kElementsOfRange / static_cast<std::uint64_t>(threads);
+  over_threads(n, threads, kLeastElements, entry.walks ? 1 : std::clamp(ranges, kRangesOfThread, kMostRangesOfThread),
                [&](std::uint64_t begin, std::uint64_t end) {
                  entry.run(reinterpret_cast<const void*>(table), reinterpret_cast<const void*>(batch), begin, end);
                });

@@ -525,6 +525,17 @@ class PassBatch(Launch):
     )
 
 
+# ---- quotient/cpu/abi.cuh
+PART_ELEMENTS = 1 << 13
+"""Elements of a launch that stand for a part of a batch: as many as a thread takes at least."""
+
+
+class BuildByGroupsBatch(QuotientBatch):
+    """A build of all lines of a table, from a batch that is cut into parts (quotient/cpu/build.cuh)."""
+
+    _fields_ = _words("parts part_length groups group_ranges places capacity")
+
+
 # ---- quotient/gpu/abi.cuh
 ADOPTED_LISTS = 512
 """Lists of adopted pairs (quotient/gpu/adopted.cuh)."""

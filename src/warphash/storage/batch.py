@@ -31,6 +31,8 @@ class Batch(NamedTuple):
         The caller vouches that the keys differ from each other and from those in the table.
     stream
         The stream of the engine that orders the work.
+    shared
+        Others may write to the keys and values meanwhile.
     """
 
     keys: int
@@ -42,6 +44,7 @@ class Batch(NamedTuple):
     held: int = 0
     unique: bool = False
     stream: Any = None
+    shared: bool = False
 
     def piece(self, at: int, n: int, key_bytes: int, value_bytes: int) -> Batch:
         """The ``n`` elements from number ``at`` on, of keys and values so wide."""

@@ -44,8 +44,8 @@ def flags_at(engine: Engine, given: int, n: int, stream: Any) -> tuple[int, Buff
 def with_flags(engine: Engine, batch: Batch) -> tuple[Batch, Buffer]:
     """A batch for whose flags nobody asks, with room for them; and what keeps that room."""
     held = engine.allocate(max(1, batch.n), batch.stream)
-    keys, values, n, op, kind, _, answers, unique, stream = batch  # a third of the time of `_replace`
-    return Batch(keys, values, n, op, kind, held.ptr, answers, unique, stream), held
+    keys, values, n, op, kind, _, answers, unique, stream, shared = batch  # a third of the time of `_replace`
+    return Batch(keys, values, n, op, kind, held.ptr, answers, unique, stream, shared), held
 
 
 def all_pieces(n: int, most: int) -> Iterable[Piece]:

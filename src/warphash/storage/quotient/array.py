@@ -42,7 +42,6 @@ from ...runtime.abi import (
     TakeOverBatch,
 )
 from ...runtime.engine import Buffer, KernelSpec
-from ...runtime.host_memory import available_bytes
 from .. import snapshots
 from ..batch import Batch
 from ..elements import DeviceList, Elements, Piece, pieces
@@ -55,6 +54,7 @@ from ..snapshots import Snapshot
 from ..uninterrupted import uninterrupted
 from ..update.pairs import Pairs
 from . import one_launch, route
+from .group_build import GroupBuild
 from .one_launch import MOST_LEFT, OneLaunchUpdates
 from .passes import Passes
 from .route import PassPlan, Way
@@ -183,7 +183,8 @@ def _form_of(
         `MOST_RANGE_BUCKETS` and `SPARE_ELEMENTS`, which tests change.
     """
     layout: Any = spec.layout
-    each, ranges, range_buckets = geometry_for(slots, layout, spec.key_bytes, spec.value_bytes, most_range_buckets)
+    geometry = geometry_for(slots, layout, spec.key_bytes, spec.value_bytes, most_range_buckets, in_groups=not on_gpu)
+    each, ranges, range_buckets = geometry
     spec = spec if spec.slots_per_bucket == each else _with_slots(spec, each)
     buckets = ranges * range_buckets
     beside_bytes = 8 * ranges + (4 * -(-buckets // 32) if on_gpu else 0)
@@ -212,13 +213,27 @@ def _buffer_sizes(spec: KernelSpec, ranges: int, n: int, numbered: bool) -> tupl
 
 
 def geometry_for(
-    slots: int, layout: Quotients, key_bytes: int, value_bytes: int, most_range_buckets: int = MOST_RANGE_BUCKETS
+    slots: int,
+    layout: Quotients,
+    key_bytes: int,
+    value_bytes: int,
+    most_range_buckets: int = MOST_RANGE_BUCKETS,
+    *,
+    in_groups: bool = False,
 ) -> QuotientGeometry:
-    """The geometry of the smallest table with at least ``slots`` slots: ranges are equal, and as few as possible."""
+    """The geometry of the smallest table with at least ``slots`` slots: ranges are equal, and as few as possible.
+
+    Parameters
+    ----------
+    in_groups
+        A table of more than `route.FEW_GROUPS` ranges consists of whole groups of `route.MOST_GROUP_RANGES`.
+    """
     geometry, least = (0, 0, 0), 0
     for slots_per_bucket, fewest in layout.forms(key_bytes, value_bytes):
         buckets = max(fewest, buckets_for(slots, slots_per_bucket))
         ranges = -(-buckets // most_range_buckets)
+        if in_groups and ranges > route.FEW_GROUPS:
+            ranges = -(-ranges // route.MOST_GROUP_RANGES) * route.MOST_GROUP_RANGES
         range_buckets = -(-buckets // ranges)
         if not least or ranges * range_buckets < least:
             geometry, least = (slots_per_bucket, ranges, range_buckets), ranges * range_buckets
@@ -355,6 +370,9 @@ class QuotientArray:
     # ---- operations that change pairs
     def update(self, given: Batch, *, count_probes: bool = False, listed: Listed | None = None) -> Outcome:
         """As `SlotArray.update`. An array without pairs is built; if the keys are unique, without comparing keys."""
+        if listed is None and not count_probes and self.may_build(given.n):
+            with suppress(MemoryError):
+                return self.build(given)
         walked = listed.n if listed else given.n
         way = self._way_of(given.op, walked)
         if way is Way.FIRST:
@@ -366,6 +384,38 @@ class QuotientArray:
         buffers = self._element_buffers(walked, given.flags, listed is None, True, given.stream)
         numbers = listed.numbers.ptr if listed else 0
         return self._run(buffers, given, _launches(walked, buffers.n, numbers), fields)
+
+    def may_build(self, n: int) -> bool:
+        """Whether `build` takes ``n`` elements: those of an array without pairs, on a CPU."""
+        return self._is_blank and route.builds_by_groups(self._facts, n)
+
+    def build(self, given: Batch) -> Outcome:
+        """As `update`: write all lines of an array without pairs (``kernels/quotient/cpu/build.cuh``).
+
+        If the outcome is not complete, pairs have no slot, or others have written to keys of a ``shared`` batch
+        meanwhile. The array is then to be cleared.
+
+        Raises
+        ------
+        MemoryError
+            If there is no memory for it. The array has no pairs.
+        """
+        self._is_new = self._is_zero = False
+        self._reset_report(given.stream)
+        build = GroupBuild(self.engine, self.program, self.spec, self.table, self._report, given)
+        build.place()
+        self.cleared = False
+        if not build.scatter():
+            if given.shared:
+                return Outcome(0, 0, given.n, 0)
+            raise MemoryError("there is no memory to bring the elements of a batch to their places")
+        self._is_blank = False
+        counts = build.write_lines()
+        if counts.mismatches:
+            self.clear(given.stream)
+            raise MemoryError("there is no memory to build the lines of a table in")
+        self.cleared = True
+        return Outcome(counts.changed, 0, counts.unplaced, 0)
 
     def is_one_launch(self, n: int) -> bool:
         """Whether an update of ``n`` elements is one launch that leaves none: nothing can stop it half way."""
@@ -603,7 +653,7 @@ class QuotientArray:
         """
         engine, spec, batch, stream = self.engine, self.spec, buffers.batch, given.stream
         builds = self._is_blank and route.may_build(fields["erases"], fields["count_probes"])
-        if not self.cleared and not (builds and (isinstance(buffers.memory, Passes) or not self._facts.on_gpu)):
+        if not self.cleared and not (builds and isinstance(buffers.memory, Passes)):
             self.clear(stream)
         batch.op, batch.kind = given.op, given.kind
         self._begin(batch, fields, stream)
@@ -640,20 +690,12 @@ class QuotientArray:
         run, n, indices, length = self.program.run, batch.n, batch.indices, batch.count
         batch.left = 0 if batch.erases or (self._facts.on_gpu and not self._builds(batch)) else left
         run("count", self.table, batch, n, stream)
-        if not self.cleared:  # on a CPU, whose kernels are done when they return
-            self._clear_unbuilt_lines(n, read_report(self.engine, batch.report, stream).winners, stream)
         batch.indices, batch.count = 0, batch.report + WINNERS
         run("reserve", self.table, batch, min(n, self.ranges), stream)
         batch.indices, batch.count = indices, length
         run("scatter", self.table, batch, n, stream)
         batch.indices, batch.count = 0, 0
         return self._settled(batch, left, self._apply(batch, stream), stream)
-
-    def _clear_unbuilt_lines(self, n: int, ranges: int, stream: Any) -> None:
-        """Clear all lines ahead of a build of ``n`` elements of so many ranges, unless it writes all of them."""
-        if ranges < self.ranges or not route.builds_on_stage(self._facts, n):
-            self.engine.fill(self._lines.ptr, 0, self._lines.nbytes, stream)
-            self.cleared = True
 
     def _go_in_passes(self, passes: Passes, batch: QuotientBatch, is_first: bool, stream: Any) -> Report:
         """Bring the elements of a launch in passes, and apply them. The report of all launches so far.
@@ -758,9 +800,6 @@ class QuotientArray:
         """
         if n <= route.SPARE_ELEMENTS:
             return self._spare
-        if self._is_blank and self._has_memory_for(n, flags != 0):
-            with suppress(MemoryError):
-                return self._buffers_for(n, flags != 0, stream)
         numbered, ways = flags != 0, route.ways_to_ranges(self._facts, n, in_order=in_order, valued=valued, whole=whole)
         *many, (fewest, _) = ways
         for size, plan in many:
@@ -769,16 +808,6 @@ class QuotientArray:
                     return self._buffers_in_passes(plan, numbered, stream)
                 return self._buffers_for(size, numbered, stream)
         return self._buffers_for(fewest, numbered, stream)
-
-    def _has_memory_for(self, n: int, numbered: bool) -> bool:
-        """Whether a CPU builds a large batch in one launch: what it takes is at most half of the memory that is free.
-
-        Otherwise the first launch alone is a build, and the others fetch and write back lines that they fill in part.
-        """
-        if self._facts.on_gpu or not route.LAUNCH_ELEMENTS < n <= route.MOST_ELEMENTS:
-            return False
-        free = available_bytes()
-        return free is None or 2 * sum(_buffer_sizes(self.spec, self.ranges, n, numbered)) <= free
 
     def _buffers_in_passes(self, plan: PassPlan, numbered: bool, stream: Any) -> _ElementBuffers:
         """Memory for launches whose elements are brought in passes; ``numbered`` as of `_buffers_for`."""

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
+from ...designs.layout import LINE_BYTES
 from ...runtime.abi import Op
 from ..update.transaction import LISTED_BYTES
 
@@ -35,11 +36,13 @@ __all__ = [
     "PassPlan",
     "Way",
     "applies",
-    "builds_on_stage",
+    "builds_by_groups",
+    "group_ranges",
     "is_for_first",
     "lanes_for",
     "may_build",
     "most_few",
+    "parts_of",
     "pass_plan_for",
     "puts_alone",
     "renewing_blocks",
@@ -85,6 +88,14 @@ memory is free (`QuotientArray`)."""
 MOST_ELEMENTS = 1 << 30
 """Most elements of a launch on a GPU, where each launch goes over all ranges of the table that the elements go to. If
 the device has no memory for copies of so many, half as many go in a launch, down to `LAUNCH_ELEMENTS`."""
+
+FEW_GROUPS, MOST_GROUP_RANGES = 1 << 12, 16
+"""Groups that the second-level cache of a CPU's thread has lines for, and most ranges of a group, whose lines it also
+holds. A table with more ranges than that consists of whole groups of the largest size."""
+
+PARTS_OF_THREAD, FEWEST_OF_PART = 2, 1 << 14
+"""Parts of a batch that a CPU builds a table from, for each of several threads, and the fewest elements of a part. More
+parts share more lines of memory, and fewer leave less for others to take from a slow thread."""
 
 MOVED_BUCKETS = 1 << 20
 """Buckets that a scan reads at a time. Where memory is short, the pairs of no more buckets go to another array at a
@@ -296,9 +307,28 @@ def _most_elements(facts: Facts) -> int:
     return MOST_ELEMENTS if facts.on_gpu else LAUNCH_ELEMENTS
 
 
-def builds_on_stage(facts: Facts, n: int) -> bool:
-    """Whether a CPU's build of ``n`` elements writes whole ranges: ``BuildOrApply`` of the kernels."""
-    return 2 * n >= facts.buckets
+def builds_by_groups(facts: Facts, n: int) -> bool:
+    """Whether a CPU builds all lines of a table from ``n`` elements. Fewer are applied to lines that were cleared.
+
+    Places of elements in the memory of the lines are numbers of 32 bits.
+    """
+    places = facts.buckets * (LINE_BYTES // facts.pair_bytes)
+    return not facts.on_gpu and facts.buckets <= 2 * n and n <= MOST_ELEMENTS and places < 1 << 32
+
+
+def group_ranges(ranges: int) -> int:
+    """Ranges of a group of a CPU's build (``kernels/quotient/cpu/build.cuh``), in a table of so many ranges."""
+    each = 1
+    while each < MOST_GROUP_RANGES and ranges > each * FEW_GROUPS:
+        each *= 2
+    return each
+
+
+def parts_of(n: int, threads: int) -> tuple[int, int]:
+    """Parts of a batch of ``n`` elements that a CPU builds a table from, and elements of a part."""
+    count = max(1, min(PARTS_OF_THREAD * threads if threads > 1 else 1, n // FEWEST_OF_PART))
+    length = -(-n // count) + LINE_BYTES - 1 & -LINE_BYTES
+    return -(-n // length), length
 
 
 def may_build(erases: int, counts_probes: int) -> bool:

@@ -27,13 +27,25 @@ from .array import QuotientArray
 
 __all__ = ["make_store", "more_programs"]
 
+
+class QuotientSlots(ArraySlots[QuotientArray]):
+    """The store of quotient designs."""
+
+    def build(self, batch: Batch) -> bool:
+        """Insert a batch that others may write to meanwhile: whether that is done. No keys are added otherwise."""
+        if self.size or self.options.counts_probes or not self.array.may_build(batch.n):
+            return False
+        self.end_updates(batch.stream)
+        return self.prepare(batch._replace(shared=True)) is None
+
+
 Store = ArraySlots[QuotientArray]
 
 
 def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool) -> Store:
     """Make an empty store for ``capacity`` keys; see `make_storage`."""
     slots = policies.slots_for(capacity, options.load_factor)
-    return ArraySlots(QuotientArray(kind, slots, seed, hash), options, QuotientRemedy())
+    return QuotientSlots(QuotientArray(kind, slots, seed, hash), options, QuotientRemedy())
 
 
 def more_programs(spec: KernelSpec, parameters: Mapping[str, Any]) -> Iterator[KernelSpec]:
@@ -56,7 +68,9 @@ class QuotientRemedy(Remedy[QuotientArray]):
         array = store.array
         if more_slots is not None or (batch.flags and array.engine.window_bytes):
             return None
-        outcome = array.update(batch)
+        if batch.shared and not array.may_build(batch.n):
+            return None
+        outcome = array.build(batch) if batch.shared else array.update(batch)
         if outcome.complete:
             return array, outcome.changed
         array.clear(batch.stream)

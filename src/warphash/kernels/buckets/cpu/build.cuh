@@ -32,7 +32,7 @@
 namespace warphash {
 
 constexpr u32 kMostBuildParts = 1024;  // as in policies.py
-constexpr u32 kLineBytes = 64, kRunBytes = 4 * kLineBytes;
+constexpr u32 kRunBytes = 4 * kLineBytes;
 constexpr u32 kChunksOfPart = 64;
 
 // The parts of a table.

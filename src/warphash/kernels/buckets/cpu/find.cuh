@@ -6,6 +6,7 @@
 //      on, it stays in a list, whose length grows by one or by none: there is no branch.
 //   3. A pass over the list takes each element one bucket further, and keeps those that go on. It begins when the list
 //      is long enough to have a block of lines under way.
+//   4. The answers of a large batch are held until no element of the list is left (core/cpu/held_answers.cuh).
 //
 // Why. Whether a key is in the bucket that was seen, and whether an absent key may be in another one, are branches that
 // the processor cannot predict. A wrong guess throws away what it had begun for the elements behind, lines included. The
@@ -16,6 +17,7 @@
 
 #include "buckets/abi.cuh"
 #include "core/bulk.cuh"
+#include "core/cpu/held_answers.cuh"
 #include "core/cpu/schedule.cuh"
 
 namespace warphash {
@@ -39,7 +41,7 @@ struct FindInPasses : Find<D> {
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kWalks = true;
-  static constexpr u32 kBlock = 64, kListed = 16 * kBlock;
+  static constexpr u32 kBlock = 64, kListed = 16 * kBlock, kKeysAhead = 4 * kBlock;
 
   static void run(const Table& table, const Batch& batch, u64 begin, u64 end) {
     if constexpr (S::kHasValue)
@@ -73,26 +75,31 @@ struct FindInPasses : Find<D> {
     u32 count = 0;
     GoesOn list[2 * kListed + kBlock];
     u32 listed = 0;
+    HeldAnswers<Word, kWithValues> answers;
 
     Walk(const Table& table, const Batch& batch)
         : t(table),
           b(batch),
           far(table.buckets * S::kBucketBytes > kNearBytes),
           region(D::region(table)),
-          ends_at_first(ends_if_open(Probe<S>::start(table, 0))) {}
+          ends_at_first(ends_if_open(Probe<S>::start(table, 0))),
+          answers(batch, far) {}
 
     WARPHASH_FN void run(u64 begin, u64 end) {
       Block blocks[2];
       Block *seen = &blocks[0], *next = &blocks[1];
       open(begin, end, *next);
+      answers.begin(begin);
       for (u32 k = 0; k < next->n; ++k) prefetch_bucket<S>(t, next->buckets[k], far);
       while (next->n) {
         Block* const done = seen;
         seen = next, next = done;
         open(seen->first + seen->n, end, *next);
         look_at(*seen, *next);
-        if (count >= kListed || !next->n) enlist();
-        while (listed >= kListed || (listed && !next->n)) pass();
+        const bool ends = !next->n || answers.is_full(next->first + kBlock);
+        if (count >= kListed || ends) enlist();
+        while (listed >= kListed || (listed && ends)) pass();
+        if (ends) answers.send(next->first);
       }
     }
 
@@ -100,6 +107,8 @@ struct FindInPasses : Find<D> {
     WARPHASH_FN void open(u64 first, u64 end, Block& block) const {
       block.first = first;
       block.n = end - first < kBlock ? static_cast<u32>(end - first) : kBlock;
+      for (u32 k = 0; k < kBlock; k += kLineBytes / sizeof(Word))
+        prefetch(pointer<const Word>(b.keys) + first + kKeysAhead + k);
       load_keys<S>(b, first, block.n, block.keys);
       find_buckets(t, block.n, block.buckets, [&block](u32 k) { return block.keys[k]; });
       for (u32 k = block.n; k < kBlock; ++k) block.buckets[k] = 0;
@@ -155,10 +164,9 @@ struct FindInPasses : Find<D> {
       if constexpr (kWithValues) {
         const Word mask = static_cast<Word>(0) - static_cast<Word>(found);
         const Word payload = load_relaxed(&at[first_bit(hits | 1u << (S::kSlots - 1))].value);
-        store_once(pointer<Word>(b.out_values) + element,
-                   (payload & mask) | (static_cast<Word>(b.default_value) & ~mask));
+        answers.put_value(element, (payload & mask) | (static_cast<Word>(b.default_value) & ~mask));
       }
-      set_flag(b, element, found);
+      answers.put_flag(element, found);
       const bool open = region > 0 && load_relaxed(&at[region - 1].key) == S::kEmpty;
       return !(found | (open & ends));
     }
@@ -174,8 +182,8 @@ struct FindInPasses : Find<D> {
     [[gnu::noinline]] void find_reserved(u32 element, Word key) const {
       Batch one = b;
       one.keys = reinterpret_cast<u64>(&key);
-      one.out_values = b.out_values ? b.out_values + element * sizeof(Word) : 0;
-      one.out_flags = b.out_flags ? b.out_flags + element : 0;
+      one.out_values = b.out_values ? answers.value_at(element) : 0;
+      one.out_flags = answers.flag_at(element);
       for_each_stepping<Find<D>>(t, one, 0, 1);
     }
   };

@@ -15,12 +15,12 @@
 
 namespace warphash {
 
-// Whether `scatter` flags all elements as changed, in the order of the batch, and what follows then flags those alone that
+// Whether elements may be flagged as changed ahead, in the order of the batch. What follows then flags those alone that
 // are not. A flag for each element in the order of ranges takes as long as the rest of a build. Values that are added
 // have flags that tell an interrupted host what was added (storage/quotient/store.py).
-WARPHASH_FN bool flags_ahead(const QuotientBatch& b) {
-  return b.left && b.out_flags && (b.op == kKeep || b.op == kReplace);
-}
+WARPHASH_FN bool may_flag_ahead(const QuotientBatch& b) { return b.out_flags && (b.op == kKeep || b.op == kReplace); }
+// Whether `scatter` does so.
+WARPHASH_FN bool flags_ahead(const QuotientBatch& b) { return b.left && may_flag_ahead(b); }
 
 template <class D>
 struct BringByThreads : OverQuotients {
@@ -104,7 +104,7 @@ struct ScatterByThreads : BringByThreads<D> {
       for_each_straight<ScatterToParts<D>>(table, batch, begin, end);
   }
 
- private:
+ protected:
   static void flag_all(const QuotientBatch& b, u64 begin, u64 end) {
     if (!b.indices) return (void)std::memset(pointer<u8>(b.out_flags) + begin, kChanged, end - begin);
     for (u64 i = begin; i < end; ++i) set_flag(b, element_of(b, i), kChanged);
@@ -122,6 +122,15 @@ struct ScatterByThreads : BringByThreads<D> {
     Base::count(t, b, begin, end, firsts);
     for (u32 range = 0; range < t.ranges; ++range)
       if (firsts[range]) places[range] = firsts[range] = ScatterToParts<D>::reserve(t, range, firsts[range]);
+    bring(t, b, begin, end, places, brought, numbers);
+    return true;
+  }
+
+ protected:
+  // Writes elements to the places of their ranges, which it counts on.
+  static void bring(const QuotientTable& t, const QuotientBatch& b, u64 begin, u64 end, u32* places,
+                    LineWriter<Brought>& brought, LineWriter<u32>& numbers) {
+    const bool numbered = b.out_flags != 0;
     typename Base::Block block;
     for (u64 i = begin; i < end; i += Base::kBlock) {
       block.read(t, b, i, end);
@@ -137,7 +146,6 @@ struct ScatterByThreads : BringByThreads<D> {
       if (numbered) numbers.flush(range, places[range]);
     }
     end_streams();
-    return true;
   }
 };
 

@@ -6,10 +6,13 @@
 //   2. A look writes the answer of the key: its value and presence, or that it is absent. If the key may be a guest, it
 //      stays in a list, whose length grows by one or by none: there is no branch.
 //   3. When the list is long enough to have a block of lines under way, its keys are looked for in their second buckets.
+//   4. The answers of a large batch are held until step 3 has been done for them (core/cpu/held_answers.cuh).
 //
 // Why: as in buckets/cpu/find.cuh. The schedule of core/cpu/schedule.cuh takes a branch for each key, which the
-// processor cannot predict. (docs/performance/quotient.md)
+// processor cannot predict. (docs/performance/quotient.md) Keys are asked for, too: the lines of buckets under way leave
+// the processor no place to fetch keys ahead by itself. (docs/performance/cpu.md)
 #pragma once
+#include "core/cpu/held_answers.cuh"
 #include "core/cpu/schedule.cuh"
 #include "quotient/cpu/lines.cuh"
 #include "quotient/find.cuh"
@@ -22,7 +25,7 @@ struct FindInPassesOverLines : OverQuotients {
   using Word = typename S::Word;
   using Value = typename S::Value;
   static constexpr bool kWalks = true;
-  static constexpr u32 kBlock = 64, kListed = 16 * kBlock;
+  static constexpr u32 kBlock = 64, kListed = 16 * kBlock, kKeysAhead = 4 * kBlock;
 
   static void run(const QuotientTable& table, const QuotientBatch& batch, u64 begin, u64 end) {
     if constexpr (S::kHasValue)
@@ -47,6 +50,7 @@ struct FindInPassesOverLines : OverQuotients {
     block.first = first;
     block.n = end - first < kBlock ? static_cast<u32>(end - first) : kBlock;
     const Word* const keys = pointer<const Word>(b.keys) + first;
+    for (u32 k = 0; k < kBlock; k += sizeof(Line) / sizeof(Word)) prefetch(keys + kKeysAhead + k);
     for (u32 k = 0; k < block.n; ++k) {
       const Home<Word> home = D::home_of(t, permuted(t, keys[k]));
       block.buckets[k] = home.bucket;
@@ -65,21 +69,25 @@ struct FindInPassesOverLines : OverQuotients {
     u32 homes[kListed + kBlock];
     Word remainders[kListed + kBlock];
     u32 listed = 0;
+    HeldAnswers<Value, kWithValues> answers;
 
     Walk(const QuotientTable& table, const QuotientBatch& batch)
-        : t(table), b(batch), far(table.buckets * sizeof(Line) > kNearBytes) {}
+        : t(table), b(batch), far(table.buckets * sizeof(Line) > kNearBytes), answers(batch, far) {}
 
     WARPHASH_FN void run(u64 begin, u64 end) {
       Block blocks[2];
       Block *seen = &blocks[0], *next = &blocks[1];
       open(t, b, begin, end, *next);
+      answers.begin(begin);
       for (u32 k = 0; k < next->n; ++k) ask_for(next->buckets[k]);
       while (next->n) {
         Block* const done = seen;
         seen = next, next = done;
         open(t, b, seen->first + seen->n, end, *next);
         look_at(*seen, *next);
-        if (listed >= kListed || !next->n) look_for_guests();
+        const bool ends = !next->n, full = answers.is_full(next->first + kBlock);
+        if (listed >= kListed || full || ends) look_for_guests();
+        if (full || ends) answers.send(next->first);
       }
     }
 
@@ -116,10 +124,9 @@ struct FindInPassesOverLines : OverQuotients {
       if constexpr (kWithValues) {
         const Value mask = static_cast<Value>(0) - static_cast<Value>(found);
         const Value value = *S::value(w, first_bit(hits | 1u << (S::kSlots - 1)));
-        store_once(pointer<Value>(b.out_values) + element,
-                   (value & mask) | (static_cast<Value>(b.default_value) & ~mask));
+        answers.put_value(element, (value & mask) | (static_cast<Value>(b.default_value) & ~mask));
       }
-      set_flag(b, element, found);
+      answers.put_flag(element, found);
       return found;
     }
   };

@@ -26,6 +26,7 @@ struct OneThreadARange : OverQuotients {
 template <class D, class Lines, class Before = NothingBefore>
 struct RangeOfOneThread : InRange<D, Lines, Before> {
   using S = typename D::S;
+  using Word = typename S::Word;
   using Base = InRange<D, Lines, Before>;
   using Brought = typename S::Brought;
   using Base::b, Base::t, Base::m;
@@ -54,7 +55,7 @@ struct RangeOfOneThread : InRange<D, Lines, Before> {
       Base::put(home.bucket, first_bit(free), home.remainder, false, S::value_of(item));
     } else {
       const u32 second = D::second_of(t, Base::first_bucket, home), other_free = Base::vacant(second);
-      if (!other_free) return insert_in_round(element, item);
+      if (!other_free) return insert_by_moves(element, home, item);
       Base::put(second, first_bit(other_free), home.remainder, true, S::value_of(item));
       Base::words(home.bucket)[0] |= D::filter_bit(home.remainder);
     }
@@ -68,6 +69,16 @@ struct RangeOfOneThread : InRange<D, Lines, Before> {
       const auto operand = S::value_of(item);
       *at = b.op == kReplace ? operand : static_cast<typename S::Value>(combine_bits(b.op, b.kind, *at, operand));
     }
+  }
+  // Mostly one key in the way can go to its other bucket. Otherwise a round searches further.
+  [[gnu::noinline]] void insert_by_moves(u32 element, const Home<Word>& home, const Brought& item) {
+    const bool moved = !is_full && Base::template with_move<1>(true, home, [&](const typename Base::Move& move) {
+      Base::make(move, item);
+      return true;
+    });
+    if (!moved) return insert_in_round(element, item);
+    ++Base::changed;
+    Base::flag(element, kChanged);
   }
   [[gnu::noinline]] void insert_in_round(u32 element, const Brought& item) {
     if (is_full) {
