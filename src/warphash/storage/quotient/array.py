@@ -14,7 +14,7 @@ counters after an interrupt.
 
 A new array is not `cleared`: its lines hold anything. `update` and `take_over` take it so; all else needs `clear`
 first. A build of elements that came in passes writes all lines, also those of ranges without elements. So does the
-kernel that takes over the lines of another array, and a build on a CPU if all ranges have elements.
+kernel that takes over the lines of another array, and a build on a CPU (`group_build`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 // What a CPU does in a range (quotient/range.cuh): a thread has the range for itself, and inserts one element after
 // another. The steps of a round are then one search and one store. An element for which neither bucket has a vacant slot
-// takes a round of its own, which makes room.
+// moves a key in its way to the other bucket of that key. If there is none to move, it takes a round of its own.
 #pragma once
 #include "core/cpu/schedule.cuh"
 #include "quotient/cpu/lines.cuh"
