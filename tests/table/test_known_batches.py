@@ -14,6 +14,7 @@ import pytest
 from support.engines import missing
 from support.inside import parts_of, storage_of
 from warphash import HashMap, HashSet, TableFull, WarphashError
+from warphash.arrays.dlpack import LEGACY_STREAM
 from warphash.arrays.library import ELSEWHERE, KnownArrays
 from warphash.runtime.cuda import _streams  # type: ignore[attr-defined]
 from warphash.storage.lookup import NO_FIELDS
@@ -56,13 +57,13 @@ def known(dtype: str = "u4") -> Any:
 
 
 def lookups(makes_values: bool = True, stream: int = 7) -> Any:
-    make_values = (lambda shape: Array(shape, "f4", 512)) if makes_values else None
-    makers = [make_values, lambda shape: Array(shape, "?", 256)]
+    make_values = (Array, "f4", 512) if makes_values else None
+    makers = [make_values, (Array, "?", 256)]
     return _streams.KnownBatch([known()], lambda: stream, makers, 3, 1000)
 
 
 def updates() -> Any:
-    return _streams.KnownBatch([known(), known("f8")], lambda: 7, [lambda shape: Array(shape, "?", 256)], 0, 1000)
+    return _streams.KnownBatch([known(), known("f8")], lambda: 7, [(Array, "?", 256)], 0, 1000)
 
 
 def test_what_is_seen_of_known_arrays() -> None:
@@ -73,6 +74,18 @@ def test_what_is_seen_of_known_arrays() -> None:
     assert values is None and found.shape == (999,) and rest == [999, 7, 4096, 0, 256]
     added, *rest = updates().see(Array((5,), at=4098), Array((5,), "f8", 8192))
     assert (added.dtype, added.shape) == ("?", (5,)) and rest == [5, 7, 4098, 8192, 256]
+
+
+def test_the_legacy_stream_has_a_number_of_its_own() -> None:
+    assert lookups(stream=0).see(Array((5,)))[3] == LEGACY_STREAM
+
+
+def test_arrays_are_made_of_a_plain_shape() -> None:
+    class Shape(tuple):  # type: ignore[type-arg]
+        pass
+
+    made = lookups().see(Array(Shape((5,))))
+    assert [type(array.shape) for array in made[:2]] == [tuple, tuple] and made[0].shape == (5,)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +158,7 @@ def test_an_error_of_an_array_comes_out() -> None:
 
     broken = _streams.KnownArrays(Broken, ((("dtype",), "u4"),), ("data", "ptr"))
     with pytest.raises(ZeroDivisionError):
-        _streams.KnownBatch([broken], lambda: 0, [None, Array], 3, 10).see(Broken((5,)))
+        _streams.KnownBatch([broken], lambda: 0, [None, (Array,)], 3, 10).see(Broken((5,)))
 
 
 def test_an_error_of_a_maker_comes_out() -> None:
@@ -153,7 +166,7 @@ def test_an_error_of_a_maker_comes_out() -> None:
         raise MemoryError
 
     with pytest.raises(MemoryError):
-        _streams.KnownBatch([known()], lambda: 0, [Array, without_memory], 3, 10).see(Array((5,)))
+        _streams.KnownBatch([known()], lambda: 0, [(Array,), (without_memory,)], 3, 10).see(Array((5,)))
 
 
 def test_tables_of_host_memory_have_none() -> None:
@@ -168,7 +181,7 @@ def test_which_types_of_keys_are_known(dtype: str, known_to: tuple[bool, bool]) 
     """A lookup goes to its launch if keys are as wide as words."""
     table = HashMap(dtype, "i4", device="cpu")
     of_type = lambda view, dtype: KnownArrays(Array, (), ("data", "ptr"), lambda: 0)  # noqa: E731
-    library = SimpleNamespace(known=of_type, maker=lambda view, dtype: Array)
+    library = SimpleNamespace(known=of_type, maker=lambda view, dtype: (Array,))
     seen: Any = SimpleNamespace(library=library)
     front = parts_of(table).front
     with mock.patch.object(front, "engine", SimpleNamespace(compiled=_streams)):
