@@ -53,6 +53,7 @@ from ..scratch import Outcome, Report, ReportBuffer, read_report, starts_of, zer
 from ..slots import MemoryUse, TableKind
 from ..snapshots import Snapshot
 from ..uninterrupted import uninterrupted
+from ..update.left import LeftBuild
 from ..update.pairs import Pairs
 from . import one_launch, route
 from .one_launch import MOST_LEFT, OneLaunchUpdates
@@ -366,6 +367,41 @@ class QuotientArray:
         buffers = self._element_buffers(walked, given.flags, listed is None, True, given.stream)
         numbers = listed.numbers.ptr if listed else 0
         return self._run(buffers, given, _launches(walked, buffers.n, numbers), fields)
+
+    def leave_build(self, given: Batch) -> LeftBuild | None:
+        """Launch a build of elements that come in passes, all at once, and do not wait for it; None for other batches.
+
+        The copy of the batch lies beside the passes, and is made behind the build.
+
+        Raises
+        ------
+        MemoryError
+            As other errors and interrupts, this may come between two launches.
+        """
+        n, spec, stream = given.n, self.spec, given.stream
+        if not (self._is_blank and n <= route.MOST_COPIED and self._way_of(given.op, n) is Way.RANGES):
+            return None
+        plan = route.pass_plan_for(self._facts, n)
+        if plan is None:
+            return None
+        *starts, nbytes = starts_of((n * spec.word_bytes, n * spec.value_word_bytes))
+        passes, batch = self._passes(plan, False, stream, nbytes), QuotientBatch(report=self._report)
+        batch.n, batch.keys, batch.values, batch.op, batch.kind = n, given.keys, given.values, given.op, given.kind
+        self._begin(batch, {"count_probes": 0, "unique": given.unique, "erases": 0}, stream)
+        passes.bring(self.table, batch, stream)
+        self._apply(batch, stream)
+        keys, values = (passes.beside + start for start in starts)
+        self.engine.copy(keys, given.keys, n * spec.word_bytes, stream)
+        self.engine.copy(values, given.values, n * spec.value_word_bytes, stream)
+        return LeftBuild(given._replace(keys=keys, values=values if spec.value_word_bytes else 0), passes)
+
+    def built_keys(self, stream: Any = None) -> int | None:
+        """As `Remedy.built_keys`."""
+        report = read_report(self.engine, self._report, stream)
+        if report.leftover or report.crowds or report.unplaced:
+            return None
+        self.cleared = True
+        return report.changed
 
     def is_one_launch(self, n: int) -> bool:
         """Whether an update of ``n`` elements is one launch that leaves none: nothing can stop it half way."""
@@ -781,9 +817,13 @@ class QuotientArray:
 
     def _buffers_in_passes(self, plan: PassPlan, numbered: bool, stream: Any) -> _ElementBuffers:
         """Memory for launches whose elements are brought in passes; ``numbered`` as of `_buffers_for`."""
-        self.program.expect(_BUILDING if self._is_blank else _CHANGING)
-        passes = Passes(self.engine, self.spec, plan, numbered, stream)
+        passes = self._passes(plan, numbered, stream)
         return _ElementBuffers(passes, QuotientBatch(report=self._report), plan.n, plan.element_bytes)
+
+    def _passes(self, plan: PassPlan, numbered: bool, stream: Any, beside_bytes: int = 0) -> Passes:
+        """Memory for passes. The kernels that follow these are compiled meanwhile."""
+        self.program.expect(_BUILDING if self._is_blank else _CHANGING)
+        return Passes(self.engine, self.spec, plan, numbered, stream, beside_bytes=beside_bytes)
 
     def _buffers_for(self, n: int, numbered: bool, stream: Any) -> _ElementBuffers:
         """Memory for launches of ``n`` elements that are brought one by one.

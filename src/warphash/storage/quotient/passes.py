@@ -42,6 +42,13 @@ class Passes:
     ----------
     flagged
         Whether elements have flags.
+    beside_bytes
+        Of memory for whatever the caller likes.
+
+    Attributes
+    ----------
+    beside
+        Address of that memory.
 
     Raises
     ------
@@ -49,7 +56,16 @@ class Passes:
         If there is none.
     """
 
-    def __init__(self, engine: Engine, spec: KernelSpec, plan: PassPlan, flagged: bool, stream: Any = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        spec: KernelSpec,
+        plan: PassPlan,
+        flagged: bool,
+        stream: Any = None,
+        *,
+        beside_bytes: int = 0,
+    ) -> None:
         self._engine, self._plan = engine, plan
         self._program = engine.program(partition(spec.layout.partition))
         self._widths = f"{spec.word_bytes}{spec.value_word_bytes if plan.element_bytes > spec.word_bytes else 0}"
@@ -65,13 +81,14 @@ class Passes:
             RANGE_LISTS_BYTES * plan.ranges,  # touched
             4 * (plan.parts + 1) * two,  # given
             8 * plan.tiles,  # tiles
+            beside_bytes,
         )
         *starts, end = starts_of(sizes)
         self._memory = engine.allocate(end, stream)
         first = self._memory.ptr
         at = [first + start if size else 0 for start, size in zip(starts, sizes, strict=True)]
         self._brought, self._parted, self._part_places, self._range_places = at[:4]
-        self._left, self._touched, self._given, self._tiles = at[4:]
+        self._left, self._touched, self._given, self._tiles, self.beside = at[4:]
 
     def bring(self, table: QuotientTable, batch: QuotientBatch, stream: Any) -> None:
         """Bring the elements of a batch to their ranges; `apply` then takes the batch.

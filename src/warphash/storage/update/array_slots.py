@@ -9,7 +9,9 @@ is built, and what a recovery does. The order of an update is the same for all f
 3. The first batch of a table without keys is a build, if the family has one, unless it is one launch that may be left
    (4): nobody need wait for that. A build writes all slots. So the memory of
    a new or forgotten array is cleared by the first call that is no build: until then, to clear the memory is the step
-   of the recovery.
+   of the recovery. A build that surely fits may be left, too. Then the family keeps a copy of the batch, and the next
+   call that needs the end reads what came of the build. If some elements have no slot, or an interrupt comes, the table
+   is built anew of the copy.
 4. A batch that surely fits is left, if the array has kernels for that: `ArraySlots.update` returns when it is launched
    (`left`). The array clears its memory before, if that was put off. Pairs that find no slot become displaced pairs.
    The next call that needs the end of the batch (`ArraySlots.finish`) reads the outcome, and gives displaced pairs
@@ -25,6 +27,7 @@ is built, and what a recovery does. The order of an update is the same for all f
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
@@ -48,7 +51,7 @@ from ..lookup import Searchable
 from ..resize_log import Cause, Resize
 from ..scratch import Outcome
 from ..slots import MemoryUse, Recovery, StoreOptions, resting
-from .left import LeavingArray, Left
+from .left import LeavingArray, Left, LeftBuild
 from .pairs import Pairs
 from .sizes import Growth
 from .transaction import LISTED_BYTES, Array, ArrayState, Transaction, Undo, may_fail
@@ -161,6 +164,22 @@ class Remedy(Protocol[A]):
         """
         return None
 
+    def leave_build(self, store: ArraySlots[A], batch: Batch) -> LeftBuild | None:
+        """Launch the build of a table without keys, and do not wait for it; None for a batch that is not left.
+
+        The array is not `cleared` until `built_keys` says so.
+
+        Raises
+        ------
+        MemoryError
+            This may come between two launches.
+        """
+        return None
+
+    def built_keys(self, store: ArraySlots[A], stream: Any) -> int | None:
+        """The keys that the build which was left has added; None if some elements have no slot yet. Waits."""
+        return None
+
     def way_back(self, store: ArraySlots[A], batch: Batch) -> Undo[A] | None:
         """The way back to the table before a batch that may fail by its size; None for any other batch."""
 
@@ -219,6 +238,7 @@ class ArraySlots(Generic[A]):
         self._reorders = remedy.goes_by_parts and not options.counts_probes
         self.rebuilds = self.probes = self.inserted = 0
         self.new_share, self._new_batches = 1.0, 0
+        self._left_build: LeftBuild | None = None  # its step of the recovery builds the table anew
         self.state: ArrayState[A] = ArrayState(array, 0)
         self.recovery = Recovery()
         self._clear_later, self._recover_later = resting(ArraySlots._clear, self), resting(type(self).recover, self)
@@ -326,7 +346,7 @@ class ArraySlots(Generic[A]):
         if slots is not None and not done:
             with suppress(MemoryError):  # the batch may fit all the same
                 self.replace(slots, Cause.BATCH, batch.stream)
-        if done or (not self.state.size and not self._is_left_at_once(batch, fits) and self._is_built(batch)):
+        if done or (not self.state.size and not self._is_left_at_once(batch, fits) and self._is_built(batch, fits)):
             self._keep_in_bounds(batch.stream)
             return None
         return fits or (slots is not None and self.surely_fit(batch.n))
@@ -341,12 +361,14 @@ class ArraySlots(Generic[A]):
         slots, most = state.array.slots, self.remedy.leaves_up_to * self.safe_load_factor
         return state.size + state.awaited + keys <= most * slots and 2 * state.tombstones <= slots
 
-    def _is_built(self, batch: Batch) -> bool:
-        """Do a batch for a table without keys in one build, if the family can: whether it is done."""
+    def _is_built(self, batch: Batch, fits: bool) -> bool:
+        """Do a batch for a table without keys in one build, if the family can: whether it is done, or left."""
         array = self.state.array
         if self.options.counts_probes or batch.op in COMBINING:
             return False
         self.recovery.step = self._recover_later
+        if self.may_leave(batch, fits=fits) and self._is_build_left(batch):
+            return True
         built = None
         with suppress(MemoryError):
             built = self.remedy.build(self, batch, None)
@@ -355,6 +377,38 @@ class ArraySlots(Generic[A]):
             self._note_share(batch.n, built[1])
         self._rest()
         return built is not None
+
+    def _is_build_left(self, batch: Batch) -> bool:
+        """Launch the build of a table without keys, and do not wait for it: whether that is done."""
+        try:
+            left = self.remedy.leave_build(self, batch)
+        except MemoryError:
+            self.state.array.forget(batch.stream)
+            return False
+        if left is None:
+            return False
+        # The step does not hold the store, so a table that nobody uses any more is freed at once.
+        self.recovery.step = partial(type(self)._build_anew, weakref.proxy(self), left)
+        self._left_build = left
+        return True
+
+    def _end_build(self, n: int, unique: bool, stream: Any) -> None:
+        """Count the keys of a build that was left. If some elements have no slot, the recovery stays noted. Waits."""
+        keys = self.remedy.built_keys(self, stream)
+        self._left_build = None  # from here on, an interrupt has the table built anew
+        if keys is None:
+            return
+        self.state = ArrayState(self.state.array, keys, vouched=unique)
+        self.recovery.step = None
+        self._note_share(n, keys)
+
+    def _build_anew(self, left: LeftBuild, stream: Any) -> None:
+        """Build the table of the copy of a batch. May run more than once."""
+        array, batch = self.state.array, left.batch._replace(stream=stream)
+        array.forget(stream)
+        self.state = ArrayState(array, 0)
+        batch, _own_flags = with_flags(self.engine, batch)
+        Transaction(self, batch, None).complete()
 
     def _is_grown_with(self, slots: int, batch: Batch) -> bool:
         """Grow to so many slots by a build that does the batch, too, if the family can: whether it is done.
@@ -515,7 +569,7 @@ class ArraySlots(Generic[A]):
     def clear(self, stream: Any = None) -> None:
         if self.recovery.step not in (None, self._clear_later):  # kernels may be under way, on any stream
             self.engine.synchronize(None)
-        array = self.state.array
+        array, self._left_build = self.state.array, None
         self.recovery.step = self._clear_later
         array.forget(stream)
         self.state = ArrayState(array, 0)
@@ -640,6 +694,8 @@ class ArraySlots(Generic[A]):
     def finish(self, stream: Any = None) -> None:
         if self.state.left:
             self._end(stream)
+        elif self._left_build is not None:
+            self._end_build(self._left_build.batch.n, self._left_build.batch.unique, stream)
         if self.recovery.step is not None:
             self.recovery.run(self.engine, stream)
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from ..batch import Batch
 from ..scratch import Outcome
 
-__all__ = ["LeavingArray", "Left"]
+__all__ = ["LeavingArray", "Left", "LeftBuild"]
 
 
 class Left(NamedTuple):
@@ -32,6 +32,21 @@ class Left(NamedTuple):
 
     ticket: int
     n: int
+
+
+class LeftBuild(NamedTuple):
+    """A build that was left, and whose outcome is not known yet. The caller's arrays may have changed since.
+
+    Attributes
+    ----------
+    batch
+        A copy of the elements, from which the table can be built anew.
+    memory
+        Keeps that copy.
+    """
+
+    batch: Batch
+    memory: object
 
 
 class LeavingArray(Protocol):
