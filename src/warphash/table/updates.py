@@ -169,7 +169,11 @@ class Updates:
         if stream not in captured.NEVER:
             captured.refuse(front.engine, stream)
         rows = None
-        if front.transfer.shares_memory:
+        if not front.transfer.shares_memory:
+            kind = self._value_kind
+            if type(storage) is WordRows and storage.leave_few(keys, values, n, op, kind, added, unique, stream):
+                return
+        else:
             if n >= FEWEST_BUILT and op == Op.KEEP and isinstance(storage, WordRows):
                 batch = Batch(keys, values, n, flags=added, unique=unique)
                 if storage.build(batch):

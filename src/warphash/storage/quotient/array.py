@@ -56,7 +56,7 @@ from ..uninterrupted import uninterrupted
 from ..update.left import LeftBuild
 from ..update.pairs import Pairs
 from . import one_launch, route
-from .one_launch import MOST_LEFT, OneLaunchUpdates
+from .one_launch import MOST_AWAITED, MOST_LEFT, FewLauncher, OneLaunchUpdates
 from .passes import Passes
 from .route import PassPlan, Way
 
@@ -134,6 +134,8 @@ class _Form(NamedTuple):
         Where these begin in the memory of the array.
     zeroed, end
         Where the part ends that is set to 0 at first, and where the memory ends.
+    most_few
+        As of `QuotientArray`.
     table
         What kernels are told, but for addresses and hash constants.
     """
@@ -151,6 +153,7 @@ class _Form(NamedTuple):
     zeroed: int
     end: int
     facts: route.Facts
+    most_few: int
     table: QuotientTable
 
 
@@ -200,7 +203,8 @@ def _form_of(
     facts = route.Facts(on_gpu, buckets, ranges, spec.word_bytes, spec.slot_bytes, alone, in_reach)
     table = QuotientTable(buckets=buckets, ranges=ranges, range_buckets=range_buckets, **dict(spec.constants))
     slots, starts = each * buckets, (report, updates, lines, zeroed, end)
-    return _Form(spec, buckets, ranges, slots, beside_bytes, spare_bytes, tuple(spare_starts), *starts, facts, table)
+    fewest = spec, buckets, ranges, slots, beside_bytes, spare_bytes, tuple(spare_starts)
+    return _Form(*fewest, *starts, facts, route.most_few(facts), table)
 
 
 def _buffer_sizes(spec: KernelSpec, ranges: int, n: int, numbered: bool) -> tuple[int, int, int, int]:
@@ -240,9 +244,13 @@ class QuotientArray:
     ----------
     buckets, ranges, slots
         Lines; ranges of lines; slots of all lines.
+    most_few
+        Elements of an update of one block.
+    leave_few
+        As of `LeavingArray`.
     """
 
-    batch_type, find_fields, most_left = QuotientBatch, NO_FIELDS, MOST_LEFT
+    batch_type, find_fields, most_left, most_awaited = QuotientBatch, NO_FIELDS, MOST_LEFT, MOST_AWAITED
 
     def __init__(self, kind: TableKind, slots: int, seed: int, family: str, stream: Any = None) -> None:
         self.engine, self.design, self.parameters, spec = self.kind = kind
@@ -252,6 +260,7 @@ class QuotientArray:
         self._form = form = _form_of(spec, slots, engine.window_bytes > 0, *limits)
         self.spec = spec = form.spec
         self.buckets, self.ranges, self.slots, self._facts = form.buckets, form.ranges, form.slots, form.facts
+        self.most_few = form.most_few
         self.program = engine.program(spec)
         self._memory = engine.allocate(form.end, stream)  # one call of the driver, which takes microseconds
         self._counters = counters = self._memory.ptr
@@ -262,6 +271,7 @@ class QuotientArray:
         table.multiplier, table.addend = constants["multiplier"], constants["addend"]
         table.inverse = inverse_of(constants["multiplier"][0] | 1)
         self._updates: OneLaunchUpdates | None = None  # once there was one
+        self.leave_few: FewLauncher | None = None
         self._is_zero = form.zeroed == form.end  # nothing was written to the lines since
         engine.fill(counters, 0, form.zeroed, stream)
         self._is_new = self._is_counted = True  # no update was launched; the report is 0
@@ -300,7 +310,7 @@ class QuotientArray:
         """Forget all pairs."""
         if not self._is_zero:
             self.engine.fill(self._lines.ptr, 0, self._lines.nbytes, stream)
-        self._is_zero = False
+        self._is_zero, self.leave_few = False, None
         if not self._is_new:
             self.forget_elements(stream)
         self.cleared = self._is_blank = True  # no pair has been written since
@@ -315,7 +325,7 @@ class QuotientArray:
 
         No bucket is locked.
         """
-        self._is_counted = False
+        self._is_counted, self.leave_few = False, None
         self.engine.fill(self._counters, 0, self._form.beside_bytes, stream)
         if self._updates is not None:
             self._updates.forget(stream)
@@ -442,9 +452,11 @@ class QuotientArray:
         """Launch the kernels of an update: its ticket."""
         if not self.cleared:
             self.clear(stream)
-        self._is_blank = self._is_new = False
+        was_blank, self._is_blank, self._is_new = self._is_blank, False, False
         if way is Way.FEW:
             self.program.run_blocks("update_few", self.table, batch, 1, stream)
+            if self.leave_few is None and self._updates is not None and not was_blank:  # the first may be all
+                self.leave_few = self._updates.prepare_few(self.program, self.table)
         else:
             self._reset_report(stream)
             self._launch_lanes(batch, new_share, stream)

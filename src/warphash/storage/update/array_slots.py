@@ -323,6 +323,36 @@ class ArraySlots(Generic[A]):
             self.finish(batch.stream)
         self._do(batch)
 
+    def leave_few(
+        self, keys: int, values: int, n: int, op: int, kind: int, flags: int, unique: bool, stream: Any
+    ) -> bool:
+        """Do what `update` does with a batch of few elements that is left, in fewer steps: whether that is done.
+
+        Otherwise nothing has changed, and the batch goes to `update`. The arguments are the fields of `Batch`.
+        """
+        array: Any = self.state.array
+        launch = getattr(array, "leave_few", None)
+        if launch is None or op in COMBINING or not 0 < n <= array.most_few or not self._leaves:
+            return False
+        if self.recovery.step is not None and not self.state.left:
+            return False
+        if not self._has_room_for_few(n) and not (self._count_ended() and self._has_room_for_few(n)):
+            return False
+        array, size, tombstones, vouched, left, displaced, awaited = self.state
+        self.recovery.step = self._recover_later
+        if left:  # as `_note_launches`
+            self.state = ArrayState(array, size, tombstones, vouched, (), displaced, awaited)
+        ticket = launch(keys, values, n, op, kind, flags, awaited, stream)
+        left = (*left, Left(ticket, n))
+        self.state = ArrayState(array, size, tombstones, vouched or unique, left, displaced, awaited + n)
+        return True
+
+    def _has_room_for_few(self, n: int) -> bool:
+        """Whether so many elements may be left behind others. A table without keys has more to do first."""
+        state, array = self.state, cast(LeavingArray, self.state.array)
+        fits = state.awaited + n <= array.most_awaited and len(state.left) < array.most_left
+        return fits and state.size > 0 and self.surely_fit(n)
+
     def may_leave(self, batch: Batch, *, fits: bool = False) -> bool:
         """Whether a batch may be left while no other one is under way, if the array can: it surely fits.
 

@@ -11,6 +11,7 @@ it stops half way, the recovery of the store asks for no answers, and counts the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from ..batch import Batch
@@ -54,6 +55,16 @@ class LeavingArray(Protocol):
 
     most_left: int
     """Batches that may be under way."""
+
+    most_few: int
+    """Elements of a batch that `leave_few` may take."""
+
+    most_awaited: int
+    """Elements of batches that may be under way when `leave_few` has launched another one."""
+
+    leave_few: Callable[[int, int, int, int, int, int, int, Any], int] | None
+    """``leave_few(keys, values, n, op, kind, flags, awaited, stream)`` is a short way to `leave` a batch of few
+    elements that combines no values. None while `leave` has more to do."""
 
     def leave(self, given: Batch, left: int, awaited: int, new_share: float) -> int:
         """Launch a batch, and do not wait: its ticket; 0 for a batch that cannot be left, or not behind so many.
