@@ -207,6 +207,23 @@ def test_a_known_lookup_goes_to_its_launch() -> None:
     assert table.find(keys + 1)[0].tolist() == [1, 2, 3] and len(launched) == 2
 
 
+@pytest.mark.parametrize("knows_more", [True, False])
+def test_a_known_lookup_behind_an_update_is_launched_when_that_is_finished(knows_more: bool) -> None:
+    table = HashMap.from_arrays(np.arange(9), np.arange(9), device="cpu")
+    keys, made, steps, pending = np.arange(3), (np.full(3, 5), np.ones(3, bool), 3), list[int](), list[bool]()
+    recovery = storage_of(table).store.recovery
+    recovery.step = lambda stream: steps.append(1)
+
+    def launch(storage: Any, absent: int, seen: Any) -> int:
+        pending.append(storage.store.pending)
+        return 0 if knows_more and not pending[-1] else -1
+
+    parts_of(table).lookups.known[np.ndarray, True] = KnownLookups(lambda given: made, launch)
+    values, _ = table.find(keys)
+    assert pending == [True, False] and steps == [1] and recovery.step is None
+    assert values is made[0] if knows_more else values.tolist() == [0, 1, 2]
+
+
 @pytest.mark.parametrize("has_values", [True, False])
 def test_a_known_update_is_not_seen_again(has_values: bool) -> None:
     table: Any = HashMap("i8", "i8", device="cpu") if has_values else HashSet("i8", device="cpu")

@@ -86,7 +86,10 @@ class Lookups:
         known = None if is_given else self.known.get(which)
         if known is not None and (made := known.see(keys)) is not None:
             guarded, word = self._guarded, int.from_bytes(absent, "little")
-            status = guarded.lock.read(known.launch, guarded.storage, word, made)
+            storage = guarded.storage
+            status = guarded.lock.read(known.launch, storage, word, made)
+            if status < 0 and type(storage) is WordRows and storage.store.pending:  # behind an update that was left
+                status = guarded.alone(known.launch, storage, word, made)
             if status == 0:
                 return made[0], made[1]
             if status > 0:
