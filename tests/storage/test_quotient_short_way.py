@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from support.faults import FAMILIES, VERBS, Scenario, check_harmless, interrupts
-from support.inside import storage_of
+from support.inside import parts_of, storage_of
 from warphash import HashMap
 from warphash.runtime.abi import Op
 from warphash.runtime.devices import engine_for
@@ -54,7 +54,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     def updated(rows: WordRows, batch: Batch) -> None:
         """An update of arrays on a device tries the short way first."""
         keys, values, n, op, kind, flags, held, unique, stream = batch
-        if held or not flags or not rows.leave_few(keys, values, n, op, kind, flags, unique, stream):
+        if held or not rows.leave_few(keys, values, n, op, kind, flags, unique, stream):
             update(rows, batch)
 
     def refused(status: int) -> None:
@@ -162,6 +162,13 @@ def test_tables_that_need_the_end_of_a_batch_never_take_it(kernel: Any, options:
     for _ in range(3):
         made.insert(np.arange(N, dtype="u4"), np.arange(N, dtype="u4"))
     assert not kernel.launches and len(made) == 100
+
+
+def test_batches_without_flags_go_the_usual_way(kernel: Any) -> None:
+    made, keys = filled(), np.arange(80, 80 + N, dtype="u4")
+    for _ in range(3):
+        parts_of(made).updates.update("insert", keys, keys, Op.KEEP, answers=False)
+    assert not kernel.launches and len(made) == 80 + N and made.contains(keys).all()
 
 
 def test_keys_narrower_than_words_go_the_usual_way(kernel: Any) -> None:

@@ -138,8 +138,8 @@ class WordRows:
     def leave_few(
         self, keys: int, values: int, n: int, op: int, kind: int, flags: int, unique: bool, stream: Any
     ) -> bool:
-        """As `ArraySlots.leave_few`; False also for rows that are narrower than words."""
-        if keys & self.key_slack or values & self._value_slack or self._leave_few is None:
+        """As `ArraySlots.leave_few`; False also for rows that are narrower than words, and without flags."""
+        if keys & self.key_slack or values & self._value_slack or not flags or self._leave_few is None:
             return False
         return self._leave_few(keys, values, n, op, kind, flags, unique, stream)
 

@@ -171,7 +171,11 @@ class Updates:
         rows = None
         if not front.transfer.shares_memory:
             kind = self._value_kind
-            if type(storage) is WordRows and storage.leave_few(keys, values, n, op, kind, added, unique, stream):
+            if (
+                added
+                and type(storage) is WordRows
+                and storage.leave_few(keys, values, n, op, kind, added, unique, stream)
+            ):
                 return
         else:
             if n >= FEWEST_BUILT and op == Op.KEEP and isinstance(storage, WordRows):

@@ -389,10 +389,8 @@ class QuotientArray:
             As other errors and interrupts, this may come between two launches.
         """
         n, spec, stream = given.n, self.spec, given.stream
-        if not (self._is_blank and n <= route.MOST_COPIED and self._way_of(given.op, n) is Way.RANGES):
-            return None
-        plan = route.pass_plan_for(self._facts, n)
-        if plan is None:
+        plan = route.pass_plan_for(self._facts, n) if self._is_blank and n <= route.MOST_COPIED else None
+        if plan is None or self._way_of(given.op, n) is not Way.RANGES:
             return None
         *starts, nbytes = starts_of((n * spec.word_bytes, n * spec.value_word_bytes))
         passes, batch = self._passes(plan, False, stream, nbytes), QuotientBatch(report=self._report)
@@ -415,7 +413,7 @@ class QuotientArray:
 
     def is_one_launch(self, n: int) -> bool:
         """Whether an update of ``n`` elements is one launch that leaves none: nothing can stop it half way."""
-        return self._way_of(Op.KEEP, n) is Way.FEW
+        return n <= self.most_few and self._way_of(Op.KEEP, n) is Way.FEW
 
     def _way_of(self, op: int, n: int) -> Way:
         """The way of ``n`` elements of an update."""

@@ -328,7 +328,8 @@ class ArraySlots(Generic[A]):
     ) -> bool:
         """Do what `update` does with a batch of few elements that is left, in fewer steps: whether that is done.
 
-        Otherwise nothing has changed, and the batch goes to `update`. The arguments are the fields of `Batch`.
+        Otherwise nothing has changed, and the batch goes to `update`. The arguments are the fields of `Batch`. Each
+        element has a flag.
         """
         array: Any = self.state.array
         launch = getattr(array, "leave_few", None)
