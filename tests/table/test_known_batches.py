@@ -20,7 +20,7 @@ from warphash.runtime.cuda import _streams  # type: ignore[attr-defined]
 from warphash.storage.lookup import NO_FIELDS
 from warphash.storage.word_rows import WordRows
 from warphash.table.front import PRESENCE
-from warphash.table.known_batches import KnownLookups, known_lookups, known_updates
+from warphash.table.known_batches import KnownLookups, known_lookups, known_updates, share
 from warphash.table.lookups import Lookups
 from warphash.table.updates import Updates
 
@@ -234,6 +234,40 @@ def test_a_known_update_is_not_seen_again(has_values: bool) -> None:
     with mock.patch.object(Updates, "view_pairs") as went:
         assert table.insert(*given) is added and added.all()
     assert not went.called and table.contains(keys).all() and len(table) == 5
+
+
+def test_what_a_table_knows_serves_the_next_one() -> None:
+    """If it has the same facts and types, and an update has been seen to come of arrays of the same kind."""
+    keys, added = np.arange(5), np.zeros(5, bool)
+    at = keys.ctypes.data, keys.ctypes.data, added.ctypes.data
+    see = lambda *arrays: (added, 5, None, *at)  # noqa: E731
+    first = HashMap("i8", "i8", device="cpu", attempts=77)
+    share(parts_of(first).facts, parts_of(first).front, see, np.ndarray)
+    for types, is_known in ((("i8", "i8"), True), (("i8", "u8"), False), (("u8", "i8"), False)):
+        table: Any = HashMap(*types, device="cpu", attempts=77)
+        assert parts_of(table).facts is parts_of(first).facts
+        given = [array.astype(dtype) for array, dtype in zip((keys, keys), types, strict=True)]
+        for times in range(3):
+            with mock.patch.object(Updates, "view_pairs", autospec=True, side_effect=Updates.view_pairs) as went:
+                table.insert(*given)
+            assert went.called == (times == 0 or not is_known)
+        assert table.contains(given[0]).all() and len(table) == 5
+    other = HashMap("i8", "i8", device="cpu", attempts=77, on_full="raise")
+    assert not parts_of(other).facts.known
+    parts_of(first).facts.known.clear()
+
+
+def test_lookups_of_a_table_serve_the_next_one() -> None:
+    table = HashMap.from_arrays(np.arange(9), np.arange(9), device="cpu", attempts=77)
+    made = np.full(3, 5), np.ones(3, bool), 3
+    known = KnownLookups(lambda given: made, lambda storage, absent, seen: 0)
+    share(parts_of(table).facts, parts_of(table).front, known, np.ndarray, True)
+    try:
+        assert table.find(np.arange(3))[0] is made[0]
+        assert HashMap.from_arrays(np.arange(9), np.arange(9), device="cpu", attempts=77)[3] == 3
+        assert table.contains(np.arange(20)).sum() == 9  # of which nobody knows more
+    finally:
+        parts_of(table).facts.known.clear()
 
 
 # ---- on a GPU
