@@ -35,6 +35,11 @@ def _entries(widths: str, two: bool, counts_parts: bool, scatters: bool, flagged
     return f"count{widths[0]}", *arranging, *counting, *bringing, *("restore_flags",) * flagged
 
 
+def _behind(n: int) -> int:
+    """Where an array begins that lies behind ``n`` flags."""
+    return n + 255 & -256
+
+
 @lru_cache(maxsize=64)
 def _memory_of(plan: PassPlan, flagged: bool, beside_bytes: int) -> tuple[tuple[int, ...], list[int]]:
     """Bytes of the arrays of some passes; where each begins, and where the last one ends."""
@@ -42,7 +47,7 @@ def _memory_of(plan: PassPlan, flagged: bool, beside_bytes: int) -> tuple[tuple[
     pairs, numbers = plan.n * plan.element_bytes, 4 * plan.n * flagged
     sizes = (
         pairs,  # brought
-        pairs if two else plan.n * flagged,  # parted
+        max(pairs, _behind(plan.n) + plan.n) if two else plan.n * flagged,  # parted; then flags, and flags in parts
         numbers,  # places in parts
         numbers * two,  # places in ranges
         4 * plan.n * (flagged or not two),  # left
@@ -136,10 +141,10 @@ class Passes:
         return self._parted
 
     def restore_flags(self, table: QuotientTable, n: int, flags: int, stream: Any) -> None:
-        """Copy the flags to the order of the caller, at an address."""
+        """Copy the flags to the order of the caller, at an address. Crowded ranges still need the brought elements."""
         steps = [(self._part_places, flags)]
         if self._plan.shift:
-            steps.insert(0, (self._range_places, self._brought))  # which nobody needs any more
+            steps.insert(0, (self._range_places, self._parted + _behind(n)))
         source = self.flags
         for places, target in steps:
             batch = PassBatch(n=n, places=places, source=source, target=target)

@@ -350,9 +350,11 @@ class ArraySlots(Generic[A]):
 
     def _has_room_for_few(self, n: int) -> bool:
         """Whether so many elements may be left behind others. A table without keys has more to do first."""
-        state, array = self.state, cast(LeavingArray, self.state.array)
-        fits = state.awaited + n <= array.most_awaited and len(state.left) < array.most_left
-        return fits and state.size > 0 and self.surely_fit(n)
+        state = self.state
+        array: Any = state.array
+        if state.awaited + n > array.most_awaited or len(state.left) >= array.most_left:
+            return False
+        return state.size > 0 and self.surely_fit(n)
 
     def may_leave(self, batch: Batch, *, fits: bool = False) -> bool:
         """Whether a batch may be left while no other one is under way, if the array can: it surely fits.
@@ -469,17 +471,17 @@ class ArraySlots(Generic[A]):
 
     def _count_ended(self) -> bool:
         """Count the keys of the batches that were left and have ended: whether there are some."""
-        state, ended = self.state, 0
-        array, size, awaited = cast(LeavingArray, state.array), state.size, state.awaited
-        for ticket, n in state.left:
-            outcome = array.answer(ticket)
+        array, size, tombstones, vouched, left, displaced, awaited = self.state
+        answer, ended = cast(LeavingArray, array).answer, 0
+        for ticket, n in left:
+            outcome = answer(ticket)
             if outcome is None or not outcome.complete:  # `finish` gives displaced pairs slots
                 break
             ended, size, awaited = ended + 1, size + (outcome.changed if n else -outcome.changed), awaited - n
             if n:
                 self._note_share(n, outcome.changed)
-        self.state = state._replace(size=size, left=state.left[ended:], awaited=awaited)
-        if ended == len(state.left):
+        self.state = ArrayState(array, size, tombstones, vouched, left[ended:], displaced, awaited)
+        if ended == len(left):
             self.recovery.step = None
         return ended > 0
 
