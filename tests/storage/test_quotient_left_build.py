@@ -17,7 +17,7 @@ from support.faults import FAMILIES, OLD, VERBS, FirstBatch, Scenario, all_fault
 from support.hashing import permuted
 from support.inside import parts_of, storage_of
 from support.passes import in_passes
-from support.quotients import array_of, made, value_of
+from support.quotients import array_of, entries, launches, made, value_of
 from support.types import Array
 from warphash import HashSet
 from warphash.runtime.abi import Op
@@ -103,6 +103,19 @@ def test_what_calls_find_behind_a_build(device: str, call: str, sort: str) -> No
     table.check()
 
 
+def test_crowded_ranges_are_settled_by_the_next_call(device: str) -> None:
+    keys = np.concatenate([many(n=3000), np.full(20_000, 7, "u4")])
+    with in_passes(64):
+        table = made("u4", "u4", 40_000, device)
+        put(table, keys)
+        assert is_left(table)
+        with launches(table) as launched:
+            assert len(table) == len(np.unique(keys))
+        assert entries(launched) == ["build_some", "apply_crowds", "apply_some"]
+    assert (table.find(keys)[0] == value_of(keys, "u4")).all() and array_of(table).seed == 5
+    table.check()
+
+
 @pytest.mark.parametrize(("key", "value"), [("u4", None), ("u8", "u8"), ("u8", "u4"), ("u4", "u8"), ("i2", "i2")])
 @pytest.mark.parametrize("one_range", [False, True])
 def test_types(device: str, key: str, value: str | None, one_range: bool) -> None:
@@ -164,18 +177,18 @@ def test_a_table_with_a_build_that_was_left_is_freed_with_its_last_reference(dev
     assert gone
 
 
-class OfCrowds(QuotientRemedy):
-    """A remedy for which each build that was left has left elements."""
+class WithoutSlots(QuotientRemedy):
+    """A remedy for which each build that was left has elements without a slot."""
 
-    def built_keys(self, store: Any, stream: Any) -> None:
-        return None
+    def built_keys(self, store: Any, left: Any, stream: Any) -> None:
+        super().built_keys(store, left, stream)
 
 
 @dataclass(frozen=True)
 class BehindABuild(Scenario):
     """A call behind the first batch of a table, which was left. The caller's arrays have changed since."""
 
-    crowded: bool = False
+    unplaced: bool = False
 
     def make(self) -> Any:
         table = self.family.table(600, self.device)
@@ -184,16 +197,16 @@ class BehindABuild(Scenario):
         build(table, keys, values)
         keys[:], values[:] = 0, 0
         assert store._left_build is not None
-        if self.crowded:  # as if some elements had no slot
-            store.remedy = OfCrowds()
+        if self.unplaced:  # as if some elements had no slot
+            store.remedy = WithoutSlots()
         return table
 
 
 @pytest.mark.parametrize("verb", ["insert", "find", "erase", "__len__"])
-@pytest.mark.parametrize("crowded", [False, True])
+@pytest.mark.parametrize("unplaced", [False, True])
 @pytest.mark.parametrize("lines", ["some", pytest.param("all", marks=pytest.mark.slow)])
-def test_faults_of_calls_behind_a_build(verb: str, crowded: bool, lines: str) -> None:
-    scenario = BehindABuild(FAMILIES["quotients"], VERBS[verb], "emulated", grows=False, crowded=crowded)
+def test_faults_of_calls_behind_a_build(verb: str, unplaced: bool, lines: str) -> None:
+    scenario = BehindABuild(FAMILIES["quotients"], VERBS[verb], "emulated", grows=False, unplaced=unplaced)
     check_harmless(all_faults(scenario, every=23 if lines == "some" else 1))
 
 

@@ -401,15 +401,14 @@ class QuotientArray:
         keys, values = (passes.beside + start for start in starts)
         self.engine.copy(keys, given.keys, n * spec.word_bytes, stream)
         self.engine.copy(values, given.values, n * spec.value_word_bytes, stream)
-        return LeftBuild(given._replace(keys=keys, values=values if spec.value_word_bytes else 0), passes)
+        copy = given._replace(keys=keys, values=values if spec.value_word_bytes else 0)
+        return LeftBuild(copy, (passes, batch))
 
-    def built_keys(self, stream: Any = None) -> int | None:
-        """As `Remedy.built_keys`."""
-        report = read_report(self.engine, self._report, stream)
-        if report.leftover or report.crowds or report.unplaced:
-            return None
-        self.cleared = True
-        return report.changed
+    def built_keys(self, left: LeftBuild, stream: Any = None) -> int | None:
+        """As `Remedy.built_keys`, behind what the build has left of crowded ranges."""
+        passes, batch = left.launched
+        report = self._settled(batch, passes.rest, True, stream)
+        return None if report.unplaced else report.changed
 
     def is_one_launch(self, n: int) -> bool:
         """Whether an update of ``n`` elements is one launch that leaves none: nothing can stop it half way."""

@@ -176,8 +176,8 @@ class Remedy(Protocol[A]):
         """
         return None
 
-    def built_keys(self, store: ArraySlots[A], stream: Any) -> int | None:
-        """The keys that the build which was left has added; None if some elements have no slot yet. Waits."""
+    def built_keys(self, store: ArraySlots[A], left: LeftBuild, stream: Any) -> int | None:
+        """End a build: the keys that it has added; None if some elements have no slot. Waits."""
         return None
 
     def way_back(self, store: ArraySlots[A], batch: Batch) -> Undo[A] | None:
@@ -425,15 +425,15 @@ class ArraySlots(Generic[A]):
         self._left_build = left
         return True
 
-    def _end_build(self, n: int, unique: bool, stream: Any) -> None:
+    def _end_build(self, left: LeftBuild, stream: Any) -> None:
         """Count the keys of a build that was left. If some elements have no slot, the recovery stays noted. Waits."""
-        keys = self.remedy.built_keys(self, stream)
         self._left_build = None  # from here on, an interrupt has the table built anew
+        keys = self.remedy.built_keys(self, left, stream)
         if keys is None:
             return
-        self.state = ArrayState(self.state.array, keys, vouched=unique)
+        self.state = ArrayState(self.state.array, keys, vouched=left.batch.unique)
         self.recovery.step = None
-        self._note_share(n, keys)
+        self._note_share(left.batch.n, keys)
 
     def _build_anew(self, left: LeftBuild, stream: Any) -> None:
         """Build the table of the copy of a batch. May run more than once."""
@@ -728,7 +728,7 @@ class ArraySlots(Generic[A]):
         if self.state.left:
             self._end(stream)
         elif self._left_build is not None:
-            self._end_build(self._left_build.batch.n, self._left_build.batch.unique, stream)
+            self._end_build(self._left_build, stream)
         if self.recovery.step is not None:
             self.recovery.run(self.engine, stream)
 

@@ -42,12 +42,12 @@ class LeftBuild(NamedTuple):
     ----------
     batch
         A copy of the elements, from which the table can be built anew.
-    memory
-        Keeps that copy.
+    launched
+        What the family needs to end the build; it keeps the memory of the copy.
     """
 
     batch: Batch
-    memory: object
+    launched: Any
 
 
 class LeavingArray(Protocol):
