@@ -747,6 +747,9 @@ class QuotientArray:
         built
             Whether the launch was a build. Then all lines are written at the end.
         """
+        if self._updates is None and self._facts.on_gpu:  # while the device works: a first update takes it
+            with suppress(MemoryError):
+                self._make_updates()
         report, run = read_report(self.engine, batch.report, stream), self.program.run_blocks
         if report.leftover:  # ranges with many elements
             run("apply", self.table, batch, report.leftover, stream)
