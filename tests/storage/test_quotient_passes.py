@@ -305,10 +305,10 @@ class TestEmulated:
         monkeypatch.setattr(route, "LAUNCH_ELEMENTS", 1000)
         made_passes, bring, asked, went = Passes.__init__, Passes.bring, list[int](), list[int]()
 
-        def refuse(self: Passes, engine: Any, *rest: Any, **options: Any) -> None:
+        def refuse(self: Passes, engine: Any, *rest: Any) -> None:
             asked.append(1)
             with refusing(engine, 1) if len(asked) <= refused else nullcontext():
-                made_passes(self, engine, *rest, **options)
+                made_passes(self, engine, *rest)
 
         def noted(self: Passes, table: Any, batch: QuotientBatch, stream: Any) -> None:
             went.append(batch.n)

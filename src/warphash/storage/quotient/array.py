@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 from ...designs.layout import LINE_BYTES, Quotients
 from ...runtime.abi import (
@@ -58,6 +58,7 @@ from ..update.pairs import Pairs
 from . import one_launch, route
 from .one_launch import MOST_AWAITED, MOST_LEFT, FewLauncher, OneLaunchUpdates
 from .passes import Passes
+from .permutation import unpermuted
 from .route import PassPlan, Way
 
 __all__ = ["MOST_RANGE_BUCKETS", "QuotientArray", "QuotientGeometry", "geometry_for"]
@@ -230,6 +231,33 @@ def geometry_for(
     return QuotientGeometry(*geometry)
 
 
+class _LeftBuild(NamedTuple):
+    """A `LeftBuild` of elements that have come in passes, all in one launch."""
+
+    array: QuotientArray
+    passes: Passes
+    batch: QuotientBatch
+    n: int
+    unique: bool
+
+    def end(self, stream: Any) -> int | None:
+        """As `LeftBuild.end`, behind what the build has left of crowded ranges."""
+        report = self.array._settled(self.batch, self.passes.rest, True, stream)
+        return None if report.unplaced else report.changed
+
+    def elements(self, stream: Any) -> tuple[Batch, object]:
+        """As `LeftBuild.elements`: those that were brought, whose hashes are undone on the host."""
+        engine, spec, batch = self.array.engine, self.array.spec, self.batch
+        key, value = spec.word_bytes, spec.value_word_bytes
+        width = max(key, value)
+        words = engine.to_host(batch.brought, f"u{width}", self.n * spec.slot_bytes // width, stream)
+        hashes = (words[::2] if value else words).astype(f"u{key}")
+        keys = engine.from_host(unpermuted(hashes, self.array.table, self.array.family), stream)
+        values = engine.from_host(words[1::2].astype(f"u{value}"), stream) if value else None
+        made = Batch(keys.ptr, values.ptr if values else 0, self.n, unique=self.unique, stream=stream)
+        return made, (keys, values)
+
+
 class QuotientArray:
     """The `SlotArray` of lines with at least ``slots`` slots between them, without pairs.
 
@@ -381,34 +409,24 @@ class QuotientArray:
     def leave_build(self, given: Batch) -> LeftBuild | None:
         """Launch a build of elements that come in passes, all at once, and do not wait for it; None for other batches.
 
-        The copy of the batch lies beside the passes, and is made behind the build.
+        The passes keep the elements.
 
         Raises
         ------
         MemoryError
             As other errors and interrupts, this may come between two launches.
         """
-        n, spec, stream = given.n, self.spec, given.stream
-        plan = route.pass_plan_for(self._facts, n) if self._is_blank and n <= route.MOST_COPIED else None
+        n, stream = given.n, given.stream
+        plan = route.pass_plan_for(self._facts, n) if self._is_blank and n <= route.MOST_KEPT else None
         if plan is None or self._way_of(given.op, n) is not Way.RANGES:
             return None
-        *starts, nbytes = starts_of((n * spec.word_bytes, n * spec.value_word_bytes))
-        passes, batch = self._passes(plan, False, stream, nbytes), QuotientBatch(report=self._report)
+        buffers = self._buffers_in_passes(plan, False, stream)
+        passes, batch = cast(Passes, buffers.memory), buffers.batch
         batch.n, batch.keys, batch.values, batch.op, batch.kind = n, given.keys, given.values, given.op, given.kind
         self._begin(batch, {"count_probes": 0, "unique": given.unique, "erases": 0}, stream)
         passes.bring(self.table, batch, stream)
         self._apply(batch, stream)
-        keys, values = (passes.beside + start for start in starts)
-        self.engine.copy(keys, given.keys, n * spec.word_bytes, stream)
-        self.engine.copy(values, given.values, n * spec.value_word_bytes, stream)
-        copy = given._replace(keys=keys, values=values if spec.value_word_bytes else 0)
-        return LeftBuild(copy, (passes, batch))
-
-    def built_keys(self, left: LeftBuild, stream: Any = None) -> int | None:
-        """As `Remedy.built_keys`, behind what the build has left of crowded ranges."""
-        passes, batch = left.launched
-        report = self._settled(batch, passes.rest, True, stream)
-        return None if report.unplaced else report.changed
+        return _LeftBuild(self, passes, batch, n, given.unique)
 
     def is_one_launch(self, n: int) -> bool:
         """Whether an update of ``n`` elements is one launch that leaves none: nothing can stop it half way."""
@@ -829,13 +847,9 @@ class QuotientArray:
 
     def _buffers_in_passes(self, plan: PassPlan, numbered: bool, stream: Any) -> _ElementBuffers:
         """Memory for launches whose elements are brought in passes; ``numbered`` as of `_buffers_for`."""
-        passes = self._passes(plan, numbered, stream)
-        return _ElementBuffers(passes, QuotientBatch(report=self._report), plan.n, plan.element_bytes)
-
-    def _passes(self, plan: PassPlan, numbered: bool, stream: Any, beside_bytes: int = 0) -> Passes:
-        """Memory for passes. The kernels that follow these are compiled meanwhile."""
         self.program.expect(_BUILDING if self._is_blank else _CHANGING)
-        return Passes(self.engine, self.spec, plan, numbered, stream, beside_bytes=beside_bytes)
+        passes = Passes(self.engine, self.spec, plan, numbered, stream)
+        return _ElementBuffers(passes, QuotientBatch(report=self._report), plan.n, plan.element_bytes)
 
     def _buffers_for(self, n: int, numbered: bool, stream: Any) -> _ElementBuffers:
         """Memory for launches of ``n`` elements that are brought one by one.

@@ -41,7 +41,7 @@ def _behind(n: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def _memory_of(plan: PassPlan, flagged: bool, beside_bytes: int) -> tuple[tuple[int, ...], list[int]]:
+def _memory_of(plan: PassPlan, flagged: bool) -> tuple[tuple[int, ...], list[int]]:
     """Bytes of the arrays of some passes; where each begins, and where the last one ends."""
     two = plan.shift > 0
     pairs, numbers = plan.n * plan.element_bytes, 4 * plan.n * flagged
@@ -54,7 +54,6 @@ def _memory_of(plan: PassPlan, flagged: bool, beside_bytes: int) -> tuple[tuple[
         RANGE_LISTS_BYTES * plan.ranges,  # touched
         4 * (plan.parts + 1) * two,  # given
         8 * plan.tiles,  # tiles
-        beside_bytes,
     )
     return sizes, starts_of(sizes)
 
@@ -66,13 +65,6 @@ class Passes:
     ----------
     flagged
         Whether elements have flags.
-    beside_bytes
-        Of memory for whatever the caller likes.
-
-    Attributes
-    ----------
-    beside
-        Address of that memory.
 
     Raises
     ------
@@ -80,26 +72,17 @@ class Passes:
         If there is none.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        spec: KernelSpec,
-        plan: PassPlan,
-        flagged: bool,
-        stream: Any = None,
-        *,
-        beside_bytes: int = 0,
-    ) -> None:
+    def __init__(self, engine: Engine, spec: KernelSpec, plan: PassPlan, flagged: bool, stream: Any = None) -> None:
         self._engine, self._plan = engine, plan
         self._program = engine.program(partition(spec.layout.partition))
         self._widths = f"{spec.word_bytes}{spec.value_word_bytes if plan.element_bytes > spec.word_bytes else 0}"
         self._program.expect(_entries(self._widths, plan.shift > 0, plan.counts_parts, plan.scatters, flagged))
-        sizes, starts = _memory_of(plan, flagged, beside_bytes)
+        sizes, starts = _memory_of(plan, flagged)
         self._memory = engine.allocate(starts[-1], stream)
         first = self._memory.ptr
         at = [first + start if size else 0 for start, size in zip(starts, sizes, strict=False)]
         self._brought, self._parted, self._part_places, self._range_places = at[:4]
-        self._left, self._touched, self._given, self._tiles, self.beside = at[4:]
+        self._left, self._touched, self._given, self._tiles = at[4:]
 
     def bring(self, table: QuotientTable, batch: QuotientBatch, stream: Any) -> None:
         """Bring the elements of a batch to their ranges; `apply` then takes the batch.

@@ -67,10 +67,6 @@ class QuotientRemedy(Remedy[QuotientArray]):
         """As `Remedy.leave_build`, of elements that need no flags and come in passes, on a GPU."""
         return None if batch.flags else store.array.leave_build(batch)
 
-    def built_keys(self, store: Store, left: LeftBuild, stream: Any) -> int | None:
-        """As `Remedy.built_keys`."""
-        return store.array.built_keys(left, stream)
-
     def move(self, store: Store, new: QuotientArray, stream: Any) -> ArrayState[QuotientArray] | None:
         """As `Remedy.move`. Adopted pairs stay the table's until its recovery has placed them."""
         state = store.state

@@ -9,9 +9,9 @@ is built, and what a recovery does. The order of an update is the same for all f
 3. The first batch of a table without keys is a build, if the family has one, unless it is one launch that may be left
    (4): nobody need wait for that. A build writes all slots. So the memory of
    a new or forgotten array is cleared by the first call that is no build: until then, to clear the memory is the step
-   of the recovery. A build that surely fits may be left, too. Then the family keeps a copy of the batch, and the next
-   call that needs the end reads what came of the build. If some elements have no slot, or an interrupt comes, the table
-   is built anew of the copy.
+   of the recovery. A build that surely fits may be left, too. Then the family keeps the elements, and the next call
+   that needs the end reads what came of the build. If some elements have no slot, or an interrupt comes, the table is
+   built anew of them.
 4. A batch that surely fits is left, if the array has kernels for that: `ArraySlots.update` returns when it is launched
    (`left`). The array clears its memory before, if that was put off. Pairs that find no slot become displaced pairs.
    The next call that needs the end of the batch (`ArraySlots.finish`) reads the outcome, and gives displaced pairs
@@ -167,17 +167,13 @@ class Remedy(Protocol[A]):
     def leave_build(self, store: ArraySlots[A], batch: Batch) -> LeftBuild | None:
         """Launch the build of a table without keys, and do not wait for it; None for a batch that is not left.
 
-        The array is not `cleared` until `built_keys` says so.
+        The array is not `cleared` until the build is ended.
 
         Raises
         ------
         MemoryError
             This may come between two launches.
         """
-        return None
-
-    def built_keys(self, store: ArraySlots[A], left: LeftBuild, stream: Any) -> int | None:
-        """End a build: the keys that it has added; None if some elements have no slot. Waits."""
         return None
 
     def way_back(self, store: ArraySlots[A], batch: Batch) -> Undo[A] | None:
@@ -428,16 +424,17 @@ class ArraySlots(Generic[A]):
     def _end_build(self, left: LeftBuild, stream: Any) -> None:
         """Count the keys of a build that was left. If some elements have no slot, the recovery stays noted. Waits."""
         self._left_build = None  # from here on, an interrupt has the table built anew
-        keys = self.remedy.built_keys(self, left, stream)
+        keys = left.end(stream)
         if keys is None:
             return
-        self.state = ArrayState(self.state.array, keys, vouched=left.batch.unique)
+        self.state = ArrayState(self.state.array, keys, vouched=left.unique)
         self.recovery.step = None
-        self._note_share(left.batch.n, keys)
+        self._note_share(left.n, keys)
 
     def _build_anew(self, left: LeftBuild, stream: Any) -> None:
-        """Build the table of the copy of a batch. May run more than once."""
-        array, batch = self.state.array, left.batch._replace(stream=stream)
+        """Build the table of the elements that a build was given. May run more than once."""
+        array = self.state.array
+        batch, _elements = left.elements(stream)
         array.forget(stream)
         self.state = ArrayState(array, 0)
         batch, _own_flags = with_flags(self.engine, batch)

@@ -35,19 +35,32 @@ class Left(NamedTuple):
     n: int
 
 
-class LeftBuild(NamedTuple):
+class LeftBuild(Protocol):
     """A build that was left, and whose outcome is not known yet. The caller's arrays may have changed since.
 
     Attributes
     ----------
-    batch
-        A copy of the elements, from which the table can be built anew.
-    launched
-        What the family needs to end the build; it keeps the memory of the copy.
+    n, unique
+        As of `Batch`.
     """
 
-    batch: Batch
-    launched: Any
+    @property
+    def n(self) -> int: ...
+    @property
+    def unique(self) -> bool: ...
+    def end(self, stream: Any) -> int | None:
+        """End the build: the keys that it has added; None if some elements have no slot. Waits.
+
+        The array is `cleared` then.
+        """
+
+    def elements(self, stream: Any) -> tuple[Batch, object]:
+        """The elements in some order, and what keeps their memory. May be asked for more than once. Waits.
+
+        Raises
+        ------
+        MemoryError
+        """
 
 
 class LeavingArray(Protocol):
