@@ -47,9 +47,9 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     made = SimpleNamespace(program=None, threads=256, launches=[], status=0)
     prepare, update = OneLaunchUpdates.prepare_few, WordRows.update
 
-    def prepared(updates: OneLaunchUpdates, program: Any, table: Any) -> Any:
+    def prepared(updates: OneLaunchUpdates, compiled: Any, program: Any, table: Any) -> Any:
         made.program = program
-        return prepare(updates, SimpleNamespace(kernels={"update_few": made}), table)
+        return prepare(updates, compiled, SimpleNamespace(kernels={"update_few": made}), table)
 
     def updated(rows: WordRows, batch: Batch) -> None:
         """An update of arrays on a device tries the short way first."""

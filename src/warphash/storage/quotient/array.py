@@ -470,8 +470,9 @@ class QuotientArray:
         was_blank, self._is_blank, self._is_new = self._is_blank, False, False
         if way is Way.FEW:
             self.program.run_blocks("update_few", self.table, batch, 1, stream)
-            if self.leave_few is None and self._updates is not None and not was_blank:  # the first may be all
-                self.leave_few = self._updates.prepare_few(self.program, self.table)
+            compiled = None if self.leave_few or was_blank else getattr(self.engine, "compiled", None)
+            if compiled is not None and self._updates is not None:  # the first update may be all
+                self.leave_few = self._updates.prepare_few(compiled, self.program, self.table)
         else:
             self._reset_report(stream)
             self._launch_lanes(batch, new_share, stream)

@@ -162,11 +162,9 @@ class OneLaunchUpdates:
         batch.left_out = room.next + 4 * awaited
         return batch
 
-    def prepare_few(self, program: Any, table: QuotientTable) -> FewLauncher | None:
-        """`leave_few`, if the engine has compiled code for it and has loaded the kernel."""
-        compiled, kernel = getattr(self._engine, "compiled", None), getattr(program, "kernels", {}).get("update_few")
-        if compiled is None or kernel is None:
-            return None
+    def prepare_few(self, compiled: Any, program: Any, table: QuotientTable) -> FewLauncher:
+        """`leave_few`, by the compiled code of an engine whose program has loaded the kernel."""
+        kernel = program.kernels["update_few"]
         batch = OneLaunchBatch(report=self.batch.report, adopted=self.batch.adopted)
         self._few, self._lanes = compiled.Prepared(kernel, table, batch, _FEW_PLACES).run, kernel.threads
         return self.leave_few
