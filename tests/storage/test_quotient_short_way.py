@@ -156,6 +156,28 @@ def test_it_is_taken_only_if_all_else_is_done(kernel: Any, monkeypatch: pytest.M
     assert not takes(twin.insert) and len(twin) == len(made)
 
 
+def test_a_batch_without_room_waits_for_the_first_of_those_under_way(
+    kernel: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, keys, looks = filled(), np.arange(40, dtype="u4"), list[int]()
+    len(made)
+    answer = ResultSlot.answer
+
+    def late(slot: ResultSlot, ticket: int) -> Any:
+        looks.append(ticket)
+        return answer(slot, ticket) if len(looks) > 3 and ticket == looks[0] else None
+
+    monkeypatch.setattr(ResultSlot, "answer", late)
+    array_of(made).most_left = 2
+    for _ in range(2):
+        made.insert(keys, keys)
+    assert not looks
+    made.insert(keys, keys)
+    assert looks[:4] == [looks[0]] * 4 and len(storage_of(made).store.state.left) == 2 and len(kernel.launches) == 3
+    monkeypatch.undo()
+    assert len(made) == 100
+
+
 @pytest.mark.parametrize("options", [{"on_full": "raise"}, {"load_bounds": (0.1, 0.6)}, {"count_probes": True}])
 def test_tables_that_need_the_end_of_a_batch_never_take_it(kernel: Any, options: dict[str, Any]) -> None:
     made = filled(**options)

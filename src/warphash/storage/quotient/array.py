@@ -766,8 +766,8 @@ class QuotientArray:
         built
             Whether the launch was a build. Then all lines are written at the end.
         """
-        if self._updates is None and self._facts.on_gpu:  # while the device works: a first update takes it
-            with suppress(MemoryError):
+        if self._updates is None and self._facts.on_gpu and batch.n > route.MOST_KEPT:
+            with suppress(MemoryError):  # what a first update needs, while the device works
                 self._make_updates()
         report, run = read_report(self.engine, batch.report, stream), self.program.run_blocks
         if report.leftover:  # ranges with many elements

@@ -58,6 +58,9 @@ from .transaction import LISTED_BYTES, Array, ArrayState, Transaction, Undo, may
 
 __all__ = ["ArraySlots", "Remedy", "SlotArray"]
 
+_LOOKS = 50
+"""About 30 us: a batch of few elements takes a GPU 10 us, and an erase 40."""
+
 _STREAM_BATCHES = 2
 """Batches behind each other whose elements all brought new keys, behind which the next one is taken for such."""
 
@@ -333,7 +336,7 @@ class ArraySlots(Generic[A]):
             return False
         if self.recovery.step is not None and not self.state.left:
             return False
-        if not self._has_room_for_few(n) and not (self._count_ended() and self._has_room_for_few(n)):
+        if not self._has_room_for_few(n) and not (self._await_first() and self._has_room_for_few(n)):
             return False
         array, size, tombstones, vouched, left, displaced, awaited = self.state
         self.recovery.step = self._recover_later
@@ -343,6 +346,13 @@ class ArraySlots(Generic[A]):
         left = (*left, Left(ticket, n))
         self.state = ArrayState(array, size, tombstones, vouched or unique, left, displaced, awaited + n)
         return True
+
+    def _await_first(self) -> bool:
+        """Count the keys of the batches that were left and have ended: whether there are some. Waits a while for one.
+
+        To wait for all of them, as `finish` does, would leave the device without work.
+        """
+        return any(self._count_ended() for _ in range(_LOOKS)) if self.state.left else False
 
     def _has_room_for_few(self, n: int) -> bool:
         """Whether so many elements may be left behind others. A table without keys has more to do first."""
