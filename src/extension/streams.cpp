@@ -4,6 +4,7 @@
 
 #include "find.hpp"
 #include "known_batch.hpp"
+#include "prepared.hpp"
 
 NB_MODULE(_streams, m) {
   nb::set_leak_warnings(false);  // an engine lives as long as its process
@@ -25,6 +26,9 @@ NB_MODULE(_streams, m) {
       .def_prop_ro("threads", &Kernel::threads)
       .def("run", nb::overload_cast<nb::handle, nb::handle, std::uint64_t, nb::handle>(&Kernel::run), nb::arg(),
            nb::arg(), nb::arg(), nb::arg().none());
+  nb::class_<Prepared>(m, "Prepared")
+      .def(nb::init<nb::object, nb::object, nb::object, nb::tuple>())
+      .def("run", &Prepared::run);
   nb::class_<KnownArrays>(m, "KnownArrays").def(nb::init<nb::type_object, nb::tuple, nb::tuple>());
   nb::class_<KnownBatch>(m, "KnownBatch")
       .def(nb::init<nb::list, nb::object, nb::list, std::uint64_t, std::uint64_t>())

@@ -265,6 +265,30 @@ def test_addresses_of_torch(torch: Any) -> None:
     assert at.library.current_stream(at)() is None
 
 
+@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("has_fast", [True, False])
+def test_what_compiled_code_calls_of_torch(torch: Any, devices: int, has_fast: bool) -> None:
+    """A function that takes the current device alone serves where there is no other one."""
+    made: list[Any] = []
+    current = lambda shape, strides, dtype: made.append(("current", shape, strides, dtype.name))  # noqa: E731
+    torch._C._dynamo = SimpleNamespace(guards=SimpleNamespace(**({"_empty_strided_cuda": current} if has_fast else {})))
+    torch.empty_strided = lambda shape, strides, *, dtype, device: made.append(
+        (device.index, shape, strides, dtype.name)
+    )
+    torch.cuda.device_count = lambda: devices
+    seen = view(Tensor(np.arange(6)))
+    library: Any = seen.library
+    function, *behind = library.maker(seen, np.dtype("?"))
+    function((5,), *behind)
+    assert made == [("current" if has_fast and devices == 1 else 1, (5,), (1,), "bool")]
+    known = library.known(seen, I8)
+    assert known.stream() in (0, LEGACY_STREAM) and known.kind is Tensor and (("is_conj()",), False) not in known.rules
+    torch.stream.cuda_stream = 99
+    assert known.stream() == 99
+    torch.complex64 = TorchType("complex64", 8)
+    assert (("is_conj()",), False) in library.known(seen, np.dtype("c8")).rules
+
+
 def test_a_batch_of_two_axes_on_a_gpu(torch: Any) -> None:
     """The rows of the tensor's own memory; and results that the library makes in the batch's shape."""
     tensor = Tensor(np.arange(6).reshape(3, 2))

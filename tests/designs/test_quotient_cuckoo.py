@@ -432,7 +432,7 @@ def test_no_lines_are_cleared_for_a_build_in_passes(device: str, repeated: str) 
         with noted_fills(array) as filled:
             update_without_flags(table, keys, keys, Op.KEEP)
             assert filled and max(filled) < 64 * array.buckets
-            assert storage_of(table).store.recovery.step is None and len(table) == len(np.unique(keys))
+            assert len(table) == len(np.unique(keys)) and storage_of(table).store.recovery.step is None
             table.check()
             assert sorted(table.keys().tolist()) == np.unique(keys).tolist()
             assert max(filled) < 64 * array.buckets

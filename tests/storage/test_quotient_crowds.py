@@ -101,6 +101,14 @@ def test_every_element_counts(device: str, key: str, value: str | None, slots: i
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("one_pass_ranges", [2, 512], ids=["two passes", "one pass"])
+def test_flags_on_their_way_back_leave_the_elements(device: str, one_pass_ranges: int) -> None:
+    """A batch of few elements has its flags brought back before anybody knows whether ranges are crowded."""
+    with in_passes(64, one_pass_ranges), mock.patch.object(quotient, "_FEWEST_ALIKE", 1 << 22):
+        assert check_verbs("u4", "u4", 7, device, batch("half", 40_000, "u4"))
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_a_batch_of_several_launches(device: str) -> None:
     """The lists of a launch are done with before the next one."""
     with in_passes(64), mock.patch.multiple(route, MOST_ELEMENTS=15_000, LAUNCH_ELEMENTS=15_000):

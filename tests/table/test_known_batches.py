@@ -14,12 +14,13 @@ import pytest
 from support.engines import missing
 from support.inside import parts_of, storage_of
 from warphash import HashMap, HashSet, TableFull, WarphashError
+from warphash.arrays.dlpack import LEGACY_STREAM
 from warphash.arrays.library import ELSEWHERE, KnownArrays
 from warphash.runtime.cuda import _streams  # type: ignore[attr-defined]
 from warphash.storage.lookup import NO_FIELDS
 from warphash.storage.word_rows import WordRows
 from warphash.table.front import PRESENCE
-from warphash.table.known_batches import KnownLookups, known_lookups, known_updates
+from warphash.table.known_batches import KnownLookups, known_lookups, known_updates, share
 from warphash.table.lookups import Lookups
 from warphash.table.updates import Updates
 
@@ -56,13 +57,13 @@ def known(dtype: str = "u4") -> Any:
 
 
 def lookups(makes_values: bool = True, stream: int = 7) -> Any:
-    make_values = (lambda shape: Array(shape, "f4", 512)) if makes_values else None
-    makers = [make_values, lambda shape: Array(shape, "?", 256)]
+    make_values = (Array, "f4", 512) if makes_values else None
+    makers = [make_values, (Array, "?", 256)]
     return _streams.KnownBatch([known()], lambda: stream, makers, 3, 1000)
 
 
 def updates() -> Any:
-    return _streams.KnownBatch([known(), known("f8")], lambda: 7, [lambda shape: Array(shape, "?", 256)], 0, 1000)
+    return _streams.KnownBatch([known(), known("f8")], lambda: 7, [(Array, "?", 256)], 0, 1000)
 
 
 def test_what_is_seen_of_known_arrays() -> None:
@@ -73,6 +74,18 @@ def test_what_is_seen_of_known_arrays() -> None:
     assert values is None and found.shape == (999,) and rest == [999, 7, 4096, 0, 256]
     added, *rest = updates().see(Array((5,), at=4098), Array((5,), "f8", 8192))
     assert (added.dtype, added.shape) == ("?", (5,)) and rest == [5, 7, 4098, 8192, 256]
+
+
+def test_the_legacy_stream_has_a_number_of_its_own() -> None:
+    assert lookups(stream=0).see(Array((5,)))[3] == LEGACY_STREAM
+
+
+def test_arrays_are_made_of_a_plain_shape() -> None:
+    class Shape(tuple):  # type: ignore[type-arg]
+        pass
+
+    made = lookups().see(Array(Shape((5,))))
+    assert [type(array.shape) for array in made[:2]] == [tuple, tuple] and made[0].shape == (5,)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +158,7 @@ def test_an_error_of_an_array_comes_out() -> None:
 
     broken = _streams.KnownArrays(Broken, ((("dtype",), "u4"),), ("data", "ptr"))
     with pytest.raises(ZeroDivisionError):
-        _streams.KnownBatch([broken], lambda: 0, [None, Array], 3, 10).see(Broken((5,)))
+        _streams.KnownBatch([broken], lambda: 0, [None, (Array,)], 3, 10).see(Broken((5,)))
 
 
 def test_an_error_of_a_maker_comes_out() -> None:
@@ -153,7 +166,7 @@ def test_an_error_of_a_maker_comes_out() -> None:
         raise MemoryError
 
     with pytest.raises(MemoryError):
-        _streams.KnownBatch([known()], lambda: 0, [Array, without_memory], 3, 10).see(Array((5,)))
+        _streams.KnownBatch([known()], lambda: 0, [(Array,), (without_memory,)], 3, 10).see(Array((5,)))
 
 
 def test_tables_of_host_memory_have_none() -> None:
@@ -168,7 +181,7 @@ def test_which_types_of_keys_are_known(dtype: str, known_to: tuple[bool, bool]) 
     """A lookup goes to its launch if keys are as wide as words."""
     table = HashMap(dtype, "i4", device="cpu")
     of_type = lambda view, dtype: KnownArrays(Array, (), ("data", "ptr"), lambda: 0)  # noqa: E731
-    library = SimpleNamespace(known=of_type, maker=lambda view, dtype: Array)
+    library = SimpleNamespace(known=of_type, maker=lambda view, dtype: (Array,))
     seen: Any = SimpleNamespace(library=library)
     front = parts_of(table).front
     with mock.patch.object(front, "engine", SimpleNamespace(compiled=_streams)):
@@ -194,6 +207,23 @@ def test_a_known_lookup_goes_to_its_launch() -> None:
     assert table.find(keys + 1)[0].tolist() == [1, 2, 3] and len(launched) == 2
 
 
+@pytest.mark.parametrize("knows_more", [True, False])
+def test_a_known_lookup_behind_an_update_is_launched_when_that_is_finished(knows_more: bool) -> None:
+    table = HashMap.from_arrays(np.arange(9), np.arange(9), device="cpu")
+    keys, made, steps, pending = np.arange(3), (np.full(3, 5), np.ones(3, bool), 3), list[int](), list[bool]()
+    recovery = storage_of(table).store.recovery
+    recovery.step = lambda stream: steps.append(1)
+
+    def launch(storage: Any, absent: int, seen: Any) -> int:
+        pending.append(storage.store.pending)
+        return 0 if knows_more and not pending[-1] else -1
+
+    parts_of(table).lookups.known[np.ndarray, True] = KnownLookups(lambda given: made, launch)
+    values, _ = table.find(keys)
+    assert pending == [True, False] and steps == [1] and recovery.step is None
+    assert values is made[0] if knows_more else values.tolist() == [0, 1, 2]
+
+
 @pytest.mark.parametrize("has_values", [True, False])
 def test_a_known_update_is_not_seen_again(has_values: bool) -> None:
     table: Any = HashMap("i8", "i8", device="cpu") if has_values else HashSet("i8", device="cpu")
@@ -204,6 +234,40 @@ def test_a_known_update_is_not_seen_again(has_values: bool) -> None:
     with mock.patch.object(Updates, "view_pairs") as went:
         assert table.insert(*given) is added and added.all()
     assert not went.called and table.contains(keys).all() and len(table) == 5
+
+
+def test_what_a_table_knows_serves_the_next_one() -> None:
+    """If it has the same facts and types, and an update has been seen to come of arrays of the same kind."""
+    keys, added = np.arange(5), np.zeros(5, bool)
+    at = keys.ctypes.data, keys.ctypes.data, added.ctypes.data
+    see = lambda *arrays: (added, 5, None, *at)  # noqa: E731
+    first = HashMap("i8", "i8", device="cpu", attempts=77)
+    share(parts_of(first).facts, parts_of(first).front, see, np.ndarray)
+    for types, is_known in ((("i8", "i8"), True), (("i8", "u8"), False), (("u8", "i8"), False)):
+        table: Any = HashMap(*types, device="cpu", attempts=77)
+        assert parts_of(table).facts is parts_of(first).facts
+        given = [array.astype(dtype) for array, dtype in zip((keys, keys), types, strict=True)]
+        for times in range(3):
+            with mock.patch.object(Updates, "view_pairs", autospec=True, side_effect=Updates.view_pairs) as went:
+                table.insert(*given)
+            assert went.called == (times == 0 or not is_known)
+        assert table.contains(given[0]).all() and len(table) == 5
+    other = HashMap("i8", "i8", device="cpu", attempts=77, on_full="raise")
+    assert not parts_of(other).facts.known
+    parts_of(first).facts.known.clear()
+
+
+def test_lookups_of_a_table_serve_the_next_one() -> None:
+    table = HashMap.from_arrays(np.arange(9), np.arange(9), device="cpu", attempts=77)
+    made = np.full(3, 5), np.ones(3, bool), 3
+    known = KnownLookups(lambda given: made, lambda storage, absent, seen: 0)
+    share(parts_of(table).facts, parts_of(table).front, known, np.ndarray, True)
+    try:
+        assert table.find(np.arange(3))[0] is made[0]
+        assert HashMap.from_arrays(np.arange(9), np.arange(9), device="cpu", attempts=77)[3] == 3
+        assert table.contains(np.arange(20)).sum() == 9  # of which nobody knows more
+    finally:
+        parts_of(table).facts.known.clear()
 
 
 # ---- on a GPU

@@ -20,6 +20,7 @@ __all__ = [
     "Dtype",
     "KnownArrays",
     "Library",
+    "Maker",
     "Shape",
     "alignment_of",
     "array_view",
@@ -133,13 +134,17 @@ class KnownArrays(NamedTuple):
     address
         The way to the address.
     stream
-        Answers the handle of the stream on which arrays are ready now; or `ELSEWHERE`.
+        Answers the handle of the stream on which arrays are ready now, 0 for the legacy one; or `ELSEWHERE`.
     """
 
     kind: type
     rules: tuple[tuple[tuple[str, ...], Any], ...]
     address: tuple[str, ...]
     stream: Callable[[], int | None]
+
+
+Maker = tuple[Callable[..., Any], *tuple[Any, ...]]
+"""A function, and what it is called with behind a shape."""
 
 
 class Library(Protocol):
@@ -152,8 +157,9 @@ class Library(Protocol):
     stream arrays are ready now, as ``ArrayView.stream``; or `ELSEWHERE`.
 
     An adapter of arrays on a GPU may also have two functions for compiled code. ``known(like, dtype)`` answers the
-    `KnownArrays` of a type on the device of ``like``. ``maker(like, dtype)`` makes a function of a shape, which answers
-    a new array on that device. The caller sees to it that this device is the current one.
+    `KnownArrays` of a type on the device of ``like``. ``maker(like, dtype)`` answers a function and arguments: called
+    with a shape ``(n,)`` and these, the function makes a new array on that device. The caller sees to it that this
+    device is the current one.
 
     An adapter of arrays on a GPU that can be converted there (`cast`) has three more functions, for the library's own
     arrays. ``cast(array, dtype)`` makes a copy in another type. ``spread(out, fits, answers, row)`` writes answers to

@@ -46,9 +46,13 @@ class ResultSlot:
 
     def address(self, batch: BucketBatch | OneLaunchBatch) -> int:
         """Have the kernel of ``batch`` write its outcome here: the ticket of the batch. Tickets follow each other."""
+        batch.answer, batch.ticket = self.next()
+        return self._ticket
+
+    def next(self) -> tuple[int, int]:
+        """Where the kernel of the next batch writes its outcome, and the ticket of the batch."""
         self._ticket = ticket = self._ticket + 1
-        batch.answer, batch.ticket = self._memory.ptr + 8 * _WORDS * (ticket % self.places), ticket
-        return ticket
+        return self._memory.ptr + 8 * _WORDS * (ticket % self.places), ticket
 
     def answer(self, ticket: int) -> tuple[int, int, int, int] | None:
         """Displaced, unplaced, changed and probes of a batch, one of the last `places`; None if it is under way."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -58,6 +59,7 @@ class WordRows:
         spec = store.spec
         self._key_word, self._value_word, self._value_is_row = spec.word_bytes, spec.value_word_bytes, spec.value_is_row
         self._engine: Engine = store.engine
+        self._leave_few: Callable[..., bool] | None = None if multi else getattr(store, "leave_few", None)
         self._rows = self._engine.program(ROWS)
         self.key_slack = _slack(key_bytes, self._key_word, _KEY_ALIGNMENT_BYTES)
         self._value_slack = _slack(value_bytes, self._value_word, _VALUE_ALIGNMENT_BYTES)
@@ -132,6 +134,14 @@ class WordRows:
             return False
         done: bool = build(batch)
         return done
+
+    def leave_few(
+        self, keys: int, values: int, n: int, op: int, kind: int, flags: int, unique: bool, stream: Any
+    ) -> bool:
+        """As `ArraySlots.leave_few`; False also for rows that are narrower than words, and without flags."""
+        if keys & self.key_slack or values & self._value_slack or not flags or self._leave_few is None:
+            return False
+        return self._leave_few(keys, values, n, op, kind, flags, unique, stream)
 
     def update(self, batch: Batch) -> None:
         n = batch.n

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -56,6 +56,9 @@ class Facts:
         The other options, by their names.
     storage
         What the storage is made of.
+    known
+        What compiled code knows of arrays that tables with these facts were given (`known_batches`). A hint, which
+        tables add to.
     """
 
     kind: str
@@ -70,6 +73,7 @@ class Facts:
     memory: str | Path
     options: Mapping[str, Any]
     storage: StorageKind
+    known: dict[Any, Any] = field(default_factory=dict)
 
     @cached_property
     def verbs(self) -> frozenset[str]:

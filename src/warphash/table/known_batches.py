@@ -3,7 +3,8 @@
 A find of 1,000 keys is one launch, and so are most updates of as many. The usual way of a verb to its launch takes the
 host longer than the launch takes the driver. So a table keeps what compiled code has to know of each type of arrays
 that it was asked with. Compiled code then compares the arrays of a batch with that, finds their addresses, and makes
-the arrays of the answer. It knows batches of one axis, if keys and values have the types of the table.
+the arrays of the answer. It knows batches of one axis, if keys and values have the types of the table. What one table
+knows serves all tables with the same facts and types.
 
 Lookups of fewer than `lookups.FEWEST_PARTITIONED` keys are compiled to their launch, if keys and values are as
 wide as the words of the table, no update has to be finished, and no CUDA graph captures the stream. All other batches
@@ -21,9 +22,10 @@ from ..arrays.row_type import Column
 from ..storage.batch_order import lookups
 from ..storage.rows import Rows
 from ..storage.word_rows import WordRows
+from .facts import Facts
 from .front import Front
 
-__all__ = ["KnownLookups", "See", "known_lookups", "known_updates"]
+__all__ = ["KnownLookups", "See", "known_lookups", "known_updates", "share", "shared"]
 
 See = Callable[..., tuple[Any, ...] | None]
 """Arrays of a batch -> arrays of the answer, number of elements, stream, addresses of both in this order; None for
@@ -44,6 +46,24 @@ class KnownLookups(NamedTuple):
 
     see: See
     launch: Callable[[Any, int, tuple[Any, ...]], int]
+
+
+def shared(facts: Facts, front: Front, *which: Any) -> Any:
+    """What another table with the same facts and types knows, for the first batch of a table; None for nothing."""
+    return facts.known.get((*which, *_types(front)))
+
+
+def share(facts: Facts, front: Front, known: Any, *which: Any) -> None:
+    """Let other tables with the same facts and types know what this one knows of arrays."""
+    types = _types(front)
+    if known is not None and types:
+        facts.known[(*which, *types)] = known
+
+
+def _types(front: Front) -> list[Any]:
+    """The types of keys and values; none if some have no plain type."""
+    columns = front.stored
+    return [column.dtype for column in columns] if all(type(column) is Column for column in columns) else []
 
 
 def known_lookups(

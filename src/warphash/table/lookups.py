@@ -25,7 +25,7 @@ from .captured import Captures
 from .facts import Facts
 from .front import BOOL, PRESENCE, Front
 from .guarded import Guarded
-from .known_batches import KnownLookups, known_lookups
+from .known_batches import KnownLookups, known_lookups, share, shared
 from .scans import owned
 
 __all__ = ["Lookups"]
@@ -84,9 +84,16 @@ class Lookups:
         which = type(keys), column is not None
         is_given = out is not None or found is not None
         known = None if is_given else self.known.get(which)
+        if known is None and not is_given and which not in self.known:
+            known = shared(self._facts, self._front, *which)
+            if known is not None:
+                self.known[which] = known
         if known is not None and (made := known.see(keys)) is not None:
             guarded, word = self._guarded, int.from_bytes(absent, "little")
-            status = guarded.lock.read(known.launch, guarded.storage, word, made)
+            storage = guarded.storage
+            status = guarded.lock.read(known.launch, storage, word, made)
+            if status < 0 and type(storage) is WordRows and storage.store.pending:  # behind an update that was left
+                status = guarded.alone(known.launch, storage, word, made)
             if status == 0:
                 return made[0], made[1]
             if status > 0:
@@ -115,7 +122,8 @@ class Lookups:
             flags = front.spread(seen, fits, flags, b"\0", into_flags)
         elif not is_given and which not in self.known and seen.device == self._device:
             storage = self._guarded.storage
-            self.known[which] = known_lookups(front, storage, type(keys), seen, column, PRESENCE)
+            self.known[which] = learned = known_lookups(front, storage, type(keys), seen, column, PRESENCE)
+            share(self._facts, front, learned, *which)
         if out is None and column is not None and values is not None:
             out = column.exported(values) if column.shape else values.library.export(values)
         return out, flags.library.export(flags) if found is None else found

@@ -24,7 +24,7 @@ from . import captured
 from .facts import Facts
 from .front import BOOL, PRESENCE, Front
 from .guarded import Guarded
-from .known_batches import See, known_updates
+from .known_batches import See, known_updates, share, shared
 
 __all__ = ["Updates"]
 
@@ -100,8 +100,14 @@ class Updates:
             flags = front.written(added, pairs[0], PRESENCE, "added")
             self.update_into(pairs, op, flags, unique=unique, scores=given)
             return added
-        see = self.known.get(type(keys))
-        if see is not None and scores is None and answers:
+        kind, see = type(keys), None
+        if answers and scores is None:
+            see = self.known.get(kind)
+            if see is None and kind not in self.known and front.like is not None:
+                see = shared(self._facts, front, kind)
+                if see is not None:
+                    self.known[kind] = see
+        if see is not None:
             known = see(keys) if front.value is None else see(keys, values)
             if known is not None:
                 made, n, at_stream, *at, made_at = known
@@ -120,8 +126,12 @@ class Updates:
             values_at, added_at = 0 if front.value is None else last.ptr, 0 if added is None else added.ptr
             update_at, n = self.update_at_locked, seen.shape[0]
             self._guarded.lock.write(update_at, seen.ptr, values_at, n, op, added_at, unique, stream, seen)
-            if answers and type(keys) not in self.known:  # a build may be all that a table is for
-                self.known[type(keys)] = known_updates(front, type(keys), pairs, PRESENCE)
+            if answers and kind not in self.known:  # a build may be all that a table is for
+                see = shared(self._facts, front, kind)
+                if see is None:
+                    see = known_updates(front, kind, pairs, PRESENCE)
+                    share(self._facts, front, see, kind)
+                self.known[kind] = see
         else:
             self._guarded.lock.write(self.update_locked, pairs, op, added, unique=unique, scores=given)
         return None if added is None else added.library.export(added)
@@ -169,7 +179,15 @@ class Updates:
         if stream not in captured.NEVER:
             captured.refuse(front.engine, stream)
         rows = None
-        if front.transfer.shares_memory:
+        if not front.transfer.shares_memory:
+            kind = self._value_kind
+            if (
+                added
+                and type(storage) is WordRows
+                and storage.leave_few(keys, values, n, op, kind, added, unique, stream)
+            ):
+                return
+        else:
             if n >= FEWEST_BUILT and op == Op.KEEP and isinstance(storage, WordRows):
                 batch = Batch(keys, values, n, flags=added, unique=unique)
                 if storage.build(batch):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import numpy.typing as npt
@@ -19,6 +18,7 @@ from ..library import (
     ArrayView,
     Dtype,
     KnownArrays,
+    Maker,
     Shape,
     alignment_of,
     array_view,
@@ -134,9 +134,9 @@ class CupyLibrary:
         )
         return KnownArrays(sys.modules["cupy"].ndarray, rules, ("data", "ptr"), self.current_stream(like))
 
-    def maker(self, like: ArrayView, dtype: Dtype) -> Callable[[Shape], Any]:
+    def maker(self, like: ArrayView, dtype: Dtype) -> Maker:
         """As `Library`."""
-        return partial(sys.modules["cupy"].ndarray, dtype=dtype)
+        return sys.modules["cupy"].ndarray, dtype
 
     def example(self, device: str) -> Any:
         """An empty array."""

@@ -19,6 +19,7 @@ from ..library import (
     ArrayView,
     Dtype,
     KnownArrays,
+    Maker,
     Shape,
     alignment_of,
     array_view,
@@ -151,15 +152,21 @@ class TorchLibrary:
             (("device",), like.place),
             (("layout",), torch.strided),
             (("is_contiguous()",), True),
-            (("is_conj()",), False),
             (("is_neg()",), False),
             (("__dict__",), {}),
         )
-        return KnownArrays(torch.Tensor, rules, ("data_ptr()",), self.current_stream(like))
+        if dtype.kind == "c":
+            rules = *rules, (("is_conj()",), False)
+        raw, here = _raw_stream(), like.host is None
+        stream = partial(raw, like.place.index) if raw is not None and here else self.current_stream(like)
+        return KnownArrays(torch.Tensor, rules, ("data_ptr()",), stream)
 
-    def maker(self, like: ArrayView, dtype: Dtype) -> Callable[[Shape], Any]:
-        """As `Library`."""
-        return partial(sys.modules["torch"].empty, dtype=torch_type(dtype), device=like.place)
+    def maker(self, like: ArrayView, dtype: Dtype) -> Maker:
+        """As `Library`. With one GPU, the current device is that of the table."""
+        torch, kind = sys.modules["torch"], torch_type(dtype)
+        if torch.cuda.device_count() == 1 and (empty := _empty_on_current_device()) is not None:
+            return empty, (1,), kind
+        return partial(torch.empty_strided, dtype=kind, device=like.place), (1,)
 
     def example(self, device: str) -> Any:
         """An empty tensor."""
@@ -203,11 +210,27 @@ def _without_memory(error: RuntimeError) -> DtypeError:
     )
 
 
+def _raw_stream() -> Callable[[int], int] | None:
+    """The handle of PyTorch's current stream on a GPU, 0 for the legacy one; None if PyTorch has no such function."""
+    found: Callable[[int], int] | None = getattr(sys.modules["torch"]._C, "_cuda_getCurrentRawStream", None)
+    return found  # 0.1 us; the public way takes 2 us
+
+
+def _empty_on_current_device() -> Callable[[Shape, Shape, Any], Any] | None:
+    """Makes a tensor of a shape, strides and a type on the current GPU; None if PyTorch has no such function.
+
+    PyTorch's own compiler makes its tensors so. Of 1,000 elements on a CPU: 0.5 us, where ``torch.empty`` takes 1.6.
+    """
+    guards = getattr(getattr(sys.modules["torch"]._C, "_dynamo", None), "guards", None)
+    found: Callable[[Shape, Shape, Any], Any] | None = getattr(guards, "_empty_strided_cuda", None)
+    return found
+
+
 @lru_cache
 def _device_and_stream(index: int) -> tuple[str, Callable[[], int]]:
     """The name of a GPU, and a function for the handle of PyTorch's current stream there."""
     torch = sys.modules["torch"]
-    current = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # 0.1 us; the public way takes 2 us
+    current = _raw_stream()
 
     def handle() -> int:
         raw = current(index) if current else torch.cuda.current_stream(index).cuda_stream

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 from ...designs.layout import LINE_BYTES, Quotients
 from ...runtime.abi import (
@@ -52,11 +52,13 @@ from ..scratch import Outcome, Report, ReportBuffer, read_report, starts_of, zer
 from ..slots import MemoryUse, TableKind
 from ..snapshots import Snapshot
 from ..uninterrupted import uninterrupted
+from ..update.left import LeftBuild
 from ..update.pairs import Pairs
 from . import one_launch, route
 from .group_build import GroupBuild
-from .one_launch import MOST_LEFT, OneLaunchUpdates
+from .one_launch import MOST_AWAITED, MOST_LEFT, FewLauncher, OneLaunchUpdates
 from .passes import Passes
+from .permutation import unpermuted
 from .route import PassPlan, Way
 
 __all__ = ["MOST_RANGE_BUCKETS", "QuotientArray", "QuotientGeometry", "geometry_for"]
@@ -133,6 +135,8 @@ class _Form(NamedTuple):
         Where these begin in the memory of the array.
     zeroed, end
         Where the part ends that is set to 0 at first, and where the memory ends.
+    most_few
+        As of `QuotientArray`.
     table
         What kernels are told, but for addresses and hash constants.
     """
@@ -150,6 +154,7 @@ class _Form(NamedTuple):
     zeroed: int
     end: int
     facts: route.Facts
+    most_few: int
     table: QuotientTable
 
 
@@ -200,7 +205,8 @@ def _form_of(
     facts = route.Facts(on_gpu, buckets, ranges, spec.word_bytes, spec.slot_bytes, alone, in_reach)
     table = QuotientTable(buckets=buckets, ranges=ranges, range_buckets=range_buckets, **dict(spec.constants))
     slots, starts = each * buckets, (report, updates, lines, zeroed, end)
-    return _Form(spec, buckets, ranges, slots, beside_bytes, spare_bytes, tuple(spare_starts), *starts, facts, table)
+    fewest = spec, buckets, ranges, slots, beside_bytes, spare_bytes, tuple(spare_starts)
+    return _Form(*fewest, *starts, facts, route.most_few(facts), table)
 
 
 def _buffer_sizes(spec: KernelSpec, ranges: int, n: int, numbered: bool) -> tuple[int, int, int, int]:
@@ -240,6 +246,33 @@ def geometry_for(
     return QuotientGeometry(*geometry)
 
 
+class _LeftBuild(NamedTuple):
+    """A `LeftBuild` of elements that have come in passes, all in one launch."""
+
+    array: QuotientArray
+    passes: Passes
+    batch: QuotientBatch
+    n: int
+    unique: bool
+
+    def end(self, stream: Any) -> int | None:
+        """As `LeftBuild.end`, behind what the build has left of crowded ranges."""
+        report = self.array._settled(self.batch, self.passes.rest, True, stream)
+        return None if report.unplaced else report.changed
+
+    def elements(self, stream: Any) -> tuple[Batch, object]:
+        """As `LeftBuild.elements`: those that were brought, whose hashes are undone on the host."""
+        engine, spec, batch = self.array.engine, self.array.spec, self.batch
+        key, value = spec.word_bytes, spec.value_word_bytes
+        width = max(key, value)
+        words = engine.to_host(batch.brought, f"u{width}", self.n * spec.slot_bytes // width, stream)
+        hashes = (words[::2] if value else words).astype(f"u{key}")
+        keys = engine.from_host(unpermuted(hashes, self.array.table, self.array.family), stream)
+        values = engine.from_host(words[1::2].astype(f"u{value}"), stream) if value else None
+        made = Batch(keys.ptr, values.ptr if values else 0, self.n, unique=self.unique, stream=stream)
+        return made, (keys, values)
+
+
 class QuotientArray:
     """The `SlotArray` of lines with at least ``slots`` slots between them, without pairs.
 
@@ -254,9 +287,13 @@ class QuotientArray:
     ----------
     buckets, ranges, slots
         Lines; ranges of lines; slots of all lines.
+    most_few
+        Elements of an update of one block.
+    leave_few
+        As of `LeavingArray`.
     """
 
-    batch_type, find_fields, most_left = QuotientBatch, NO_FIELDS, MOST_LEFT
+    batch_type, find_fields, most_left, most_awaited = QuotientBatch, NO_FIELDS, MOST_LEFT, MOST_AWAITED
 
     def __init__(self, kind: TableKind, slots: int, seed: int, family: str, stream: Any = None) -> None:
         self.engine, self.design, self.parameters, spec = self.kind = kind
@@ -266,6 +303,7 @@ class QuotientArray:
         self._form = form = _form_of(spec, slots, engine.window_bytes > 0, *limits)
         self.spec = spec = form.spec
         self.buckets, self.ranges, self.slots, self._facts = form.buckets, form.ranges, form.slots, form.facts
+        self.most_few = form.most_few
         self.program = engine.program(spec)
         self._memory = engine.allocate(form.end, stream)  # one call of the driver, which takes microseconds
         self._counters = counters = self._memory.ptr
@@ -276,6 +314,7 @@ class QuotientArray:
         table.multiplier, table.addend = constants["multiplier"], constants["addend"]
         table.inverse = inverse_of(constants["multiplier"][0] | 1)
         self._updates: OneLaunchUpdates | None = None  # once there was one
+        self.leave_few: FewLauncher | None = None
         self._is_zero = form.zeroed == form.end  # nothing was written to the lines since
         engine.fill(counters, 0, form.zeroed, stream)
         self._is_new = self._is_counted = True  # no update was launched; the report is 0
@@ -314,7 +353,7 @@ class QuotientArray:
         """Forget all pairs."""
         if not self._is_zero:
             self.engine.fill(self._lines.ptr, 0, self._lines.nbytes, stream)
-        self._is_zero = False
+        self._is_zero, self.leave_few = False, None
         if not self._is_new:
             self.forget_elements(stream)
         self.cleared = self._is_blank = True  # no pair has been written since
@@ -329,7 +368,7 @@ class QuotientArray:
 
         No bucket is locked.
         """
-        self._is_counted = False
+        self._is_counted, self.leave_few = False, None
         self.engine.fill(self._counters, 0, self._form.beside_bytes, stream)
         if self._updates is not None:
             self._updates.forget(stream)
@@ -417,9 +456,31 @@ class QuotientArray:
         self.cleared = True
         return Outcome(counts.changed, 0, counts.unplaced, 0)
 
+    def leave_build(self, given: Batch) -> LeftBuild | None:
+        """Launch a build of elements that come in passes, all at once, and do not wait for it; None for other batches.
+
+        The passes keep the elements.
+
+        Raises
+        ------
+        MemoryError
+            As other errors and interrupts, this may come between two launches.
+        """
+        n, stream = given.n, given.stream
+        plan = route.pass_plan_for(self._facts, n) if self._is_blank and n <= route.MOST_KEPT else None
+        if plan is None or self._way_of(given.op, n) is not Way.RANGES:
+            return None
+        buffers = self._buffers_in_passes(plan, False, stream)
+        passes, batch = cast(Passes, buffers.memory), buffers.batch
+        batch.n, batch.keys, batch.values, batch.op, batch.kind = n, given.keys, given.values, given.op, given.kind
+        self._begin(batch, {"count_probes": 0, "unique": given.unique, "erases": 0}, stream)
+        passes.bring(self.table, batch, stream)
+        self._apply(batch, stream)
+        return _LeftBuild(self, passes, batch, n, given.unique)
+
     def is_one_launch(self, n: int) -> bool:
         """Whether an update of ``n`` elements is one launch that leaves none: nothing can stop it half way."""
-        return self._way_of(Op.KEEP, n) is Way.FEW
+        return n <= self.most_few and self._way_of(Op.KEEP, n) is Way.FEW
 
     def _way_of(self, op: int, n: int) -> Way:
         """The way of ``n`` elements of an update."""
@@ -456,9 +517,12 @@ class QuotientArray:
         """Launch the kernels of an update: its ticket."""
         if not self.cleared:
             self.clear(stream)
-        self._is_blank = self._is_new = False
+        was_blank, self._is_blank, self._is_new = self._is_blank, False, False
         if way is Way.FEW:
             self.program.run_blocks("update_few", self.table, batch, 1, stream)
+            compiled = None if self.leave_few or was_blank else getattr(self.engine, "compiled", None)
+            if compiled is not None and self._updates is not None:  # the first update may be all
+                self.leave_few = self._updates.prepare_few(compiled, self.program, self.table)
         else:
             self._reset_report(stream)
             self._launch_lanes(batch, new_share, stream)
@@ -745,6 +809,9 @@ class QuotientArray:
         built
             Whether the launch was a build. Then all lines are written at the end.
         """
+        if self._updates is None and self._facts.on_gpu and batch.n > route.MOST_KEPT:
+            with suppress(MemoryError):  # what a first update needs, while the device works
+                self._make_updates()
         report, run = read_report(self.engine, batch.report, stream), self.program.run_blocks
         if report.leftover:  # ranges with many elements
             run("apply", self.table, batch, report.leftover, stream)

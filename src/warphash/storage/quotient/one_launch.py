@@ -10,21 +10,22 @@ back when none is under way.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...runtime.abi import ADOPTED_WORDS, OneLaunchBatch
-from ...runtime.engine import Buffer, Engine, KernelSpec
+from ...runtime.abi import ADOPTED_WORDS, OneLaunchBatch, QuotientTable
+from ...runtime.engine import Buffer, KernelSpec
 from ..batch import Batch
 from ..listed import Listed
 from ..result_slot import ResultSlot
 from ..scratch import Outcome, starts_of
 from ..update.pairs import Pairs
 
-__all__ = ["MOST_AWAITED", "MOST_LEFT", "OneLaunchUpdates"]
+__all__ = ["MOST_AWAITED", "MOST_LEFT", "FewLauncher", "OneLaunchUpdates"]
 
 MOST_AWAITED = 4096
 """Elements for whose pairs there is always room."""
@@ -40,6 +41,18 @@ _KEPT_PAIRS = 1 << 20
 
 _ERASED = 1 << 31
 """``kErasedPair``."""
+
+
+FewLauncher = Callable[[int, int, int, int, int, int, int, Any], int]
+"""`OneLaunchUpdates.leave_few`."""
+
+_ROOM = "adopted_keys", "adopted_values", "adopted_next", "stuck", "left_out"
+
+_FEW_PLACES = tuple(
+    getattr(OneLaunchBatch, name).offset
+    for name in ("n", "keys", "values", "out_flags", "op", "kind", *_ROOM, "answer", "ticket")
+)
+"""Words of a batch of few elements that differ from that of the next one."""
 
 
 class _Room(NamedTuple):
@@ -113,7 +126,7 @@ class OneLaunchUpdates:
     MemoryError
     """
 
-    def __init__(self, engine: Engine, spec: KernelSpec, report: int, memory: int, ranges: int) -> None:
+    def __init__(self, engine: Any, spec: KernelSpec, report: int, memory: int, ranges: int) -> None:
         self._engine, self._spec = engine, spec
         _, lengths, renewed, keys, values, following, _ = _starts_for(spec, ranges)
         self._small = self._room = _Room(None, MOST_AWAITED, memory + keys, memory + values, memory + following)
@@ -148,6 +161,39 @@ class OneLaunchUpdates:
         batch.stuck = room.keys + awaited * self._spec.word_bytes
         batch.left_out = room.next + 4 * awaited
         return batch
+
+    def prepare_few(self, compiled: Any, program: Any, table: QuotientTable) -> FewLauncher:
+        """`leave_few`, by the compiled code of an engine whose program has loaded the kernel."""
+        kernel = program.kernels["update_few"]
+        batch = OneLaunchBatch(report=self.batch.report, adopted=self.batch.adopted)
+        self._few, self._lanes = compiled.Prepared(kernel, table, batch, _FEW_PLACES).run, kernel.threads
+        return self.leave_few
+
+    def leave_few(
+        self, keys: int, values: int, n: int, op: int, kind: int, flags: int, awaited: int, stream: Any
+    ) -> int:
+        """Launch an update of one block behind others, of which ``awaited`` elements may have to be adopted.
+
+        There is room to adopt `MOST_AWAITED` pairs.
+
+        Returns
+        -------
+        int
+            Its ticket.
+
+        Raises
+        ------
+        DriverError
+            If the driver refuses the launch.
+        """
+        room = self._room
+        stuck, left_out = room.keys + awaited * self._spec.word_bytes, room.next + 4 * awaited
+        at, ticket = self._slot.next()
+        words = n, keys, values, flags, op, kind, room.keys, room.values, room.next, stuck, left_out, at, ticket
+        status = self._few(self._lanes, stream, *words)
+        if status:
+            self._engine.refuse_launch(status)
+        return ticket
 
     def batch_of(self, given: Batch, listed: Listed | None, count_probes: bool, lists: int) -> OneLaunchBatch:
         """The batch of an update that adopts no pairs.

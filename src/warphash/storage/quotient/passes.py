@@ -35,6 +35,29 @@ def _entries(widths: str, two: bool, counts_parts: bool, scatters: bool, flagged
     return f"count{widths[0]}", *arranging, *counting, *bringing, *("restore_flags",) * flagged
 
 
+def _behind(n: int) -> int:
+    """Where an array begins that lies behind ``n`` flags."""
+    return n + 255 & -256
+
+
+@lru_cache(maxsize=64)
+def _memory_of(plan: PassPlan, flagged: bool) -> tuple[tuple[int, ...], list[int]]:
+    """Bytes of the arrays of some passes; where each begins, and where the last one ends."""
+    two = plan.shift > 0
+    pairs, numbers = plan.n * plan.element_bytes, 4 * plan.n * flagged
+    sizes = (
+        pairs,  # brought
+        max(pairs, _behind(plan.n) + plan.n) if two else plan.n * flagged,  # parted; then flags, and flags in parts
+        numbers,  # places in parts
+        numbers * two,  # places in ranges
+        4 * plan.n * (flagged or not two),  # left
+        RANGE_LISTS_BYTES * plan.ranges,  # touched
+        4 * (plan.parts + 1) * two,  # given
+        8 * plan.tiles,  # tiles
+    )
+    return sizes, starts_of(sizes)
+
+
 class Passes:
     """The memory of a `PassPlan`, and its launches.
 
@@ -53,23 +76,11 @@ class Passes:
         self._engine, self._plan = engine, plan
         self._program = engine.program(partition(spec.layout.partition))
         self._widths = f"{spec.word_bytes}{spec.value_word_bytes if plan.element_bytes > spec.word_bytes else 0}"
-        two = plan.shift > 0
-        self._program.expect(_entries(self._widths, two, plan.counts_parts, plan.scatters, flagged))
-        pairs, numbers = plan.n * plan.element_bytes, 4 * plan.n * flagged
-        sizes = (
-            pairs,  # brought
-            pairs if two else plan.n * flagged,  # parted
-            numbers,  # places in parts
-            numbers * two,  # places in ranges
-            4 * plan.n * (flagged or not two),  # left
-            RANGE_LISTS_BYTES * plan.ranges,  # touched
-            4 * (plan.parts + 1) * two,  # given
-            8 * plan.tiles,  # tiles
-        )
-        *starts, end = starts_of(sizes)
-        self._memory = engine.allocate(end, stream)
+        self._program.expect(_entries(self._widths, plan.shift > 0, plan.counts_parts, plan.scatters, flagged))
+        sizes, starts = _memory_of(plan, flagged)
+        self._memory = engine.allocate(starts[-1], stream)
         first = self._memory.ptr
-        at = [first + start if size else 0 for start, size in zip(starts, sizes, strict=True)]
+        at = [first + start if size else 0 for start, size in zip(starts, sizes, strict=False)]
         self._brought, self._parted, self._part_places, self._range_places = at[:4]
         self._left, self._touched, self._given, self._tiles = at[4:]
 
@@ -113,10 +124,10 @@ class Passes:
         return self._parted
 
     def restore_flags(self, table: QuotientTable, n: int, flags: int, stream: Any) -> None:
-        """Copy the flags to the order of the caller, at an address."""
+        """Copy the flags to the order of the caller, at an address. Crowded ranges still need the brought elements."""
         steps = [(self._part_places, flags)]
         if self._plan.shift:
-            steps.insert(0, (self._range_places, self._brought))  # which nobody needs any more
+            steps.insert(0, (self._range_places, self._parted + _behind(n)))
         source = self.flags
         for places, target in steps:
             batch = PassBatch(n=n, places=places, source=source, target=target)

@@ -28,6 +28,7 @@ __all__ = [
     "MOST_BINS",
     "MOST_COUNTED_BINS",
     "MOST_ELEMENTS",
+    "MOST_KEPT",
     "MOST_RANGES",
     "MOVED_BUCKETS",
     "SPARE_ELEMENTS",
@@ -73,6 +74,10 @@ too. What that leaves goes to one block at once."""
 MOST_FIRST = 1 << 22
 """Elements of a first update that does without a build. A guess: what takes locks takes a GPU longer than a build, but
 the compiler takes longer than both."""
+
+MOST_KEPT = 1 << 22
+"""Elements of a build that nobody waits for: the memory of its passes stays until its outcome is known. A larger build
+takes a GPU so much longer than the host that the wait does not matter."""
 
 LANES_STUCK = 2
 """Elements of an update without locks for each lane of the launch for those that are left. Eight lanes take up an

@@ -22,6 +22,7 @@ from .. import policies
 from ..batch import Batch
 from ..slots import StoreOptions, TableKind
 from ..update.array_slots import ArraySlots, Remedy
+from ..update.left import LeftBuild
 from ..update.transaction import ArrayState, Transaction, way_back
 from .array import QuotientArray
 
@@ -75,6 +76,10 @@ class QuotientRemedy(Remedy[QuotientArray]):
             return array, outcome.changed
         array.clear(batch.stream)
         return None
+
+    def leave_build(self, store: Store, batch: Batch) -> LeftBuild | None:
+        """As `Remedy.leave_build`, of elements that need no flags and come in passes, on a GPU."""
+        return None if batch.flags else store.array.leave_build(batch)
 
     def move(self, store: Store, new: QuotientArray, stream: Any) -> ArrayState[QuotientArray] | None:
         """As `Remedy.move`. Adopted pairs stay the table's until its recovery has placed them."""

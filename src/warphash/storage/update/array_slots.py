@@ -9,7 +9,9 @@ is built, and what a recovery does. The order of an update is the same for all f
 3. The first batch of a table without keys is a build, if the family has one, unless it is one launch that may be left
    (4): nobody need wait for that. A build writes all slots. So the memory of
    a new or forgotten array is cleared by the first call that is no build: until then, to clear the memory is the step
-   of the recovery.
+   of the recovery. A build that surely fits may be left, too. Then the family keeps the elements, and the next call
+   that needs the end reads what came of the build. If some elements have no slot, or an interrupt comes, the table is
+   built anew of them.
 4. A batch that surely fits is left, if the array has kernels for that: `ArraySlots.update` returns when it is launched
    (`left`). The array clears its memory before, if that was put off. Pairs that find no slot become displaced pairs.
    The next call that needs the end of the batch (`ArraySlots.finish`) reads the outcome, and gives displaced pairs
@@ -25,6 +27,7 @@ is built, and what a recovery does. The order of an update is the same for all f
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
@@ -48,12 +51,15 @@ from ..lookup import Searchable
 from ..resize_log import Cause, Resize
 from ..scratch import Outcome
 from ..slots import MemoryUse, Recovery, StoreOptions, resting
-from .left import ErasingArray, LeavingArray, Left
+from .left import ErasingArray, LeavingArray, Left, LeftBuild
 from .pairs import Pairs
 from .sizes import Growth
 from .transaction import LISTED_BYTES, Array, ArrayState, Transaction, Undo, may_fail
 
 __all__ = ["ArraySlots", "Remedy", "SlotArray"]
+
+_LOOKS = 50
+"""About 30 us: a batch of few elements takes a GPU 10 us, and an erase 40."""
 
 _STREAM_BATCHES = 2
 """Batches behind each other whose elements all brought new keys, behind which the next one is taken for such."""
@@ -161,6 +167,18 @@ class Remedy(Protocol[A]):
         """
         return None
 
+    def leave_build(self, store: ArraySlots[A], batch: Batch) -> LeftBuild | None:
+        """Launch the build of a table without keys, and do not wait for it; None for a batch that is not left.
+
+        The array is not `cleared` until the build is ended.
+
+        Raises
+        ------
+        MemoryError
+            This may come between two launches.
+        """
+        return None
+
     def way_back(self, store: ArraySlots[A], batch: Batch) -> Undo[A] | None:
         """The way back to the table before a batch that may fail by its size; None for any other batch."""
 
@@ -220,6 +238,7 @@ class ArraySlots(Generic[A]):
         self._reorders = remedy.goes_by_parts and not options.counts_probes
         self.rebuilds = self.probes = self.inserted = 0
         self.new_share, self._new_batches = 1.0, 0
+        self._left_build: LeftBuild | None = None  # its step of the recovery builds the table anew
         self.state: ArrayState[A] = ArrayState(array, 0)
         self.recovery = Recovery()
         self._clear_later, self._recover_later = resting(ArraySlots._clear, self), resting(type(self).recover, self)
@@ -304,6 +323,46 @@ class ArraySlots(Generic[A]):
             self.finish(batch.stream)
         self._do(batch)
 
+    def leave_few(
+        self, keys: int, values: int, n: int, op: int, kind: int, flags: int, unique: bool, stream: Any
+    ) -> bool:
+        """Do what `update` does with a batch of few elements that is left, in fewer steps: whether that is done.
+
+        Otherwise nothing has changed, and the batch goes to `update`. The arguments are the fields of `Batch`. Each
+        element has a flag.
+        """
+        array: Any = self.state.array
+        launch = getattr(array, "leave_few", None)
+        if launch is None or op in COMBINING or not 0 < n <= array.most_few or not self._leaves:
+            return False
+        if self.recovery.step is not None and not self.state.left:
+            return False
+        if not self._has_room_for_few(n) and not (self._await_first() and self._has_room_for_few(n)):
+            return False
+        array, size, tombstones, vouched, left, displaced, awaited = self.state
+        self.recovery.step = self._recover_later
+        if left:  # as `_note_launches`
+            self.state = ArrayState(array, size, tombstones, vouched, (), displaced, awaited)
+        ticket = launch(keys, values, n, op, kind, flags, awaited, stream)
+        left = (*left, Left(ticket, n))
+        self.state = ArrayState(array, size, tombstones, vouched or unique, left, displaced, awaited + n)
+        return True
+
+    def _await_first(self) -> bool:
+        """Count the keys of the batches that were left and have ended: whether there are some. Waits a while for one.
+
+        To wait for all of them, as `finish` does, would leave the device without work.
+        """
+        return any(self._count_ended() for _ in range(_LOOKS)) if self.state.left else False
+
+    def _has_room_for_few(self, n: int) -> bool:
+        """Whether so many elements may be left behind others. A table without keys has more to do first."""
+        state = self.state
+        array: Any = state.array
+        if state.awaited + n > array.most_awaited or len(state.left) >= array.most_left:
+            return False
+        return state.size > 0 and self.surely_fit(n)
+
     def may_leave(self, batch: Batch, *, fits: bool = False) -> bool:
         """Whether a batch may be left while no other one is under way, if the array can: it surely fits.
 
@@ -327,7 +386,7 @@ class ArraySlots(Generic[A]):
         if slots is not None and not done:
             with suppress(MemoryError):  # the batch may fit all the same
                 self.replace(slots, Cause.BATCH, batch.stream)
-        if done or (not self.state.size and not self._is_left_at_once(batch, fits) and self._is_built(batch)):
+        if done or (not self.state.size and not self._is_left_at_once(batch, fits) and self._is_built(batch, fits)):
             self._keep_in_bounds(batch.stream)
             return None
         return fits or (slots is not None and self.surely_fit(batch.n))
@@ -342,12 +401,14 @@ class ArraySlots(Generic[A]):
         slots, most = state.array.slots, self.remedy.leaves_up_to * self.safe_load_factor
         return state.size + state.awaited + keys <= most * slots and 2 * state.tombstones <= slots
 
-    def _is_built(self, batch: Batch) -> bool:
-        """Do a batch for a table without keys in one build, if the family can: whether it is done."""
+    def _is_built(self, batch: Batch, fits: bool) -> bool:
+        """Do a batch for a table without keys in one build, if the family can: whether it is done, or left."""
         array = self.state.array
         if self.options.counts_probes or batch.op in COMBINING:
             return False
         self.recovery.step = self._recover_later
+        if self.may_leave(batch, fits=fits) and self._is_build_left(batch):
+            return True
         built = None
         with suppress(MemoryError):
             built = self.remedy.build(self, batch, None)
@@ -356,6 +417,39 @@ class ArraySlots(Generic[A]):
             self._note_share(batch.n, built[1])
         self._rest()
         return built is not None
+
+    def _is_build_left(self, batch: Batch) -> bool:
+        """Launch the build of a table without keys, and do not wait for it: whether that is done."""
+        try:
+            left = self.remedy.leave_build(self, batch)
+        except MemoryError:
+            self.state.array.forget(batch.stream)
+            return False
+        if left is None:
+            return False
+        # The step does not hold the store, so a table that nobody uses any more is freed at once.
+        self.recovery.step = partial(type(self)._build_anew, weakref.proxy(self), left)
+        self._left_build = left
+        return True
+
+    def _end_build(self, left: LeftBuild, stream: Any) -> None:
+        """Count the keys of a build that was left. If some elements have no slot, the recovery stays noted. Waits."""
+        self._left_build = None  # from here on, an interrupt has the table built anew
+        keys = left.end(stream)
+        if keys is None:
+            return
+        self.state = ArrayState(self.state.array, keys, vouched=left.unique)
+        self.recovery.step = None
+        self._note_share(left.n, keys)
+
+    def _build_anew(self, left: LeftBuild, stream: Any) -> None:
+        """Build the table of the elements that a build was given. May run more than once."""
+        array = self.state.array
+        batch, _elements = left.elements(stream)
+        array.forget(stream)
+        self.state = ArrayState(array, 0)
+        batch, _own_flags = with_flags(self.engine, batch)
+        Transaction(self, batch, None).complete()
 
     def _is_grown_with(self, slots: int, batch: Batch) -> bool:
         """Grow to so many slots by a build that does the batch, too, if the family can: whether it is done.
@@ -385,17 +479,17 @@ class ArraySlots(Generic[A]):
 
     def _count_ended(self) -> bool:
         """Count the keys of the batches that were left and have ended: whether there are some."""
-        state, ended = self.state, 0
-        array, size, awaited = cast(LeavingArray, state.array), state.size, state.awaited
-        for ticket, n in state.left:
-            outcome = array.answer(ticket)
+        array, size, tombstones, vouched, left, displaced, awaited = self.state
+        answer, ended = cast(LeavingArray, array).answer, 0
+        for ticket, n in left:
+            outcome = answer(ticket)
             if outcome is None or not outcome.complete:  # `finish` gives displaced pairs slots
                 break
             ended, size, awaited = ended + 1, size + (outcome.changed if n else -outcome.changed), awaited - n
             if n:
                 self._note_share(n, outcome.changed)
-        self.state = state._replace(size=size, left=state.left[ended:], awaited=awaited)
-        if ended == len(state.left):
+        self.state = ArrayState(array, size, tombstones, vouched, left[ended:], displaced, awaited)
+        if ended == len(left):
             self.recovery.step = None
         return ended > 0
 
@@ -517,7 +611,7 @@ class ArraySlots(Generic[A]):
     def clear(self, stream: Any = None) -> None:
         if self.recovery.step not in (None, self._clear_later):  # kernels may be under way, on any stream
             self.engine.synchronize(None)
-        array = self.state.array
+        array, self._left_build = self.state.array, None
         self.recovery.step = self._clear_later
         array.forget(stream)
         self.state = ArrayState(array, 0)
@@ -642,6 +736,8 @@ class ArraySlots(Generic[A]):
     def finish(self, stream: Any = None) -> None:
         if self.state.left:
             self._end(stream)
+        elif self._left_build is not None:
+            self._end_build(self._left_build, stream)
         if self.recovery.step is not None:
             self.recovery.run(self.engine, stream)
 

@@ -12,12 +12,13 @@ slots.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from ..batch import Batch
 from ..scratch import Outcome
 
-__all__ = ["ErasingArray", "LeavingArray", "Left"]
+__all__ = ["ErasingArray", "LeavingArray", "Left", "LeftBuild"]
 
 
 class Left(NamedTuple):
@@ -35,11 +36,49 @@ class Left(NamedTuple):
     n: int
 
 
+class LeftBuild(Protocol):
+    """A build that was left, and whose outcome is not known yet. The caller's arrays may have changed since.
+
+    Attributes
+    ----------
+    n, unique
+        As of `Batch`.
+    """
+
+    @property
+    def n(self) -> int: ...
+    @property
+    def unique(self) -> bool: ...
+    def end(self, stream: Any) -> int | None:
+        """End the build: the keys that it has added; None if some elements have no slot. Waits.
+
+        The array is `cleared` then.
+        """
+
+    def elements(self, stream: Any) -> tuple[Batch, object]:
+        """The elements in some order, and what keeps their memory. May be asked for more than once. Waits.
+
+        Raises
+        ------
+        MemoryError
+        """
+
+
 class LeavingArray(Protocol):
     """An array that has updates of which nobody need wait for the end."""
 
     most_left: int
     """Batches that may be under way."""
+
+    most_few: int
+    """Elements of a batch that `leave_few` may take."""
+
+    most_awaited: int
+    """Elements of batches that may be under way when `leave_few` has launched another one."""
+
+    leave_few: Callable[[int, int, int, int, int, int, int, Any], int] | None
+    """``leave_few(keys, values, n, op, kind, flags, awaited, stream)`` is a short way to `leave` a batch of few
+    elements that combines no values. None while `leave` has more to do."""
 
     def leave(self, given: Batch, left: int, awaited: int, new_share: float) -> int:
         """Launch a batch, and do not wait: its ticket; 0 for a batch that cannot be left, or not behind so many.
