@@ -53,7 +53,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     def updated(rows: WordRows, batch: Batch) -> None:
         """An update of arrays on a device tries the short way first."""
-        keys, values, n, op, kind, flags, held, unique, stream = batch
+        keys, values, n, op, kind, flags, held, unique, stream, _ = batch
         if held or not rows.leave_few(keys, values, n, op, kind, flags, unique, stream):
             update(rows, batch)
 
