@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.library import Shape
 from ..errors import ParameterError, ShapeError
 from .device_elements import DeviceElements, number_device_rows
 from .elements import Elements, KeptElements, concatenated, elements_of
@@ -18,7 +19,16 @@ from .items import Items
 from .numbered import FIRSTS, Asked, Indices, Numbers, number_tuples
 from .pairs import Pairs, RowLists
 
-__all__ = ["RowElements", "check_alike", "elements_on_gpu", "row_elements_of", "rows_at", "rows_concatenated"]
+__all__ = [
+    "RowElements",
+    "check_alike",
+    "check_axes",
+    "elements_on_gpu",
+    "key_elements_of",
+    "row_elements_of",
+    "rows_at",
+    "rows_concatenated",
+]
 
 _ARRAY_METHODS = ("__array__", "__dlpack__", "__cuda_array_interface__")
 
@@ -54,6 +64,11 @@ class RowElements:
 
     def __len__(self) -> int:
         return len(self._first)
+
+    @property
+    def shape(self) -> Shape:
+        """As `Elements.shape`: rows have one axis."""
+        return (len(self),)
 
     @property
     def items(self) -> Items:
@@ -187,6 +202,28 @@ def row_elements_of(given: Any, axis: int | None = None) -> Elements:
     return RowElements([elements_of(column) for column in given]) if isinstance(given, tuple) else _rows_of_frame(given)
 
 
+def key_elements_of(given: Any) -> Elements:
+    """As `row_elements_of`, of keys whose rows are numbered: an array has one key for each row, so it has one axis.
+
+    Raises
+    ------
+    ShapeError
+        For an array of more axes.
+    """
+    elements = row_elements_of(given)
+    check_axes(elements)
+    return elements
+
+
+def check_axes(elements: Elements) -> None:
+    """Raise `ShapeError` for elements of an array with several axes: the numbers of its items are no rows."""
+    if len(elements.shape) > 1:
+        raise ShapeError(
+            f"expected an array of keys with one axis, got one of shape {elements.shape}: give the columns of its rows "
+            "as a tuple, tuple(rows.T), or its items as rows.reshape(-1)"
+        )
+
+
 def _columns_of(rows: Any) -> Sequence[Any]:
     """The columns of rows that were taken."""
     return rows if isinstance(rows, tuple) else columns_of(frame_of(rows))
@@ -216,7 +253,14 @@ def rows_at(frame: Frame, places: Sequence[int]) -> Elements:
 
 def _named_elements(frame: Frame, places: Sequence[int]) -> list[Elements]:
     names = frame.names
-    return [elements_of(frame.column(place), name=names[place]) for place in places]
+    columns = [elements_of(frame.column(place), name=names[place]) for place in places]
+    for place, column in zip(places, columns, strict=True):
+        if len(column.shape) > 1:
+            raise ShapeError(
+                f"a column of keys has one item for each row, and column {names[place]!r} has shape {column.shape}: "
+                "give each of its columns a name of its own, as {'x': rows[:, 0], 'y': rows[:, 1]}"
+            )
+    return columns
 
 
 def elements_on_gpu(elements: Elements) -> DeviceElements | None:

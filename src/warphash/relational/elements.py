@@ -86,6 +86,10 @@ class KeptElements(Protocol):
 class Elements(KeptElements, Protocol):
     """The elements of an array or a column, or the rows of several."""
 
+    @property
+    def shape(self) -> Shape:
+        """Of what was given."""
+
     def order(self, values: Any) -> Indices:
         """The positions of values that were taken in ascending order; nulls come last, and before them NaN."""
 
@@ -230,6 +234,11 @@ class ArrayElements(HostElements):
         return len(self.array)
 
     @property
+    def shape(self) -> Shape:
+        """As `Elements.shape`."""
+        return self._seen.shape
+
+    @property
     def items(self) -> Items:
         """What is compared."""
         return Fixed(self.array)
@@ -269,7 +278,8 @@ class ArrayElements(HostElements):
 
     def apart_with_nulls(self, answers: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> Any:
         """As `Elements.apart`, with nulls: NaN among floating-point numbers, else an array of NumPy with None."""
-        made = _with_nulls(answers, valid)
+        host = answers if isinstance(answers, np.ndarray) else self._host_of(answers)
+        made = _with_nulls(host, valid)
         return made if made.dtype == object else self._given(made)
 
     def _given(self, made: npt.NDArray[Any]) -> Any:
@@ -313,6 +323,11 @@ class ColumnElements(HostElements):
 
     def __len__(self) -> int:
         return len(self._given)
+
+    @property
+    def shape(self) -> Shape:
+        """As `Elements.shape`."""
+        return (len(self),) if self._shape is None else self._shape
 
     @cached_property
     def items(self) -> Items:
@@ -430,9 +445,12 @@ def items_of_column(given: Any) -> Items:
 
 
 def _with_nulls(answers: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
-    """Answers with NaN for nulls if they are floating-point numbers; others as Python objects, with None."""
+    """Answers with NaN for nulls if they are floating-point numbers; others as Python objects, with None.
+
+    Of rows, all items of a null are NaN, or None.
+    """
     if answers.dtype.kind == "f":
-        return np.where(valid, answers, np.nan)
+        return np.where(valid.reshape(-1, *(1,) * (answers.ndim - 1)), answers, np.nan)
     made = answers.astype(object)
     made[~valid] = None
     return made

@@ -12,7 +12,7 @@ import numpy as np
 from ..arrays.decimals import decimal_scale
 from ..errors import ParameterError
 from .aggregates import SIZE, Answer, Groups, aggregate_named, size_of
-from .composites import elements_on_gpu, row_elements_of, rows_at
+from .composites import elements_on_gpu, key_elements_of, rows_at
 from .decimal_sums import as_objects
 from .elements import Elements
 from .frame_groups import FrameGroupBy, refuse_unnamed
@@ -467,7 +467,7 @@ def group_by(
         raise ParameterError(f"order must be 'first', 'sorted' or 'any', got {order!r}")
     missing, is_sorted = _MISSING[nulls], order == "sorted"
     if on is None:
-        return GroupBy(row_elements_of(keys), missing, is_sorted)
+        return GroupBy(key_elements_of(keys), missing, is_sorted)
     frame = frame_of(keys)
     places = named(frame.names, on, "on")
     return FrameGroupBy(frame, places, GroupBy(rows_at(frame, places), missing, is_sorted).agg)

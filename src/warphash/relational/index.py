@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 
 from ..errors import CorruptFile, DtypeError, ParameterError
 from . import index_file
-from .composites import check_alike, row_elements_of
+from .composites import check_alike, check_axes, key_elements_of, row_elements_of
 from .elements import Elements, KeptElements
 from .matches import How, JoinIndices, KeyRows, Order, checked_how, exported
 from .numbered import index_type
@@ -49,7 +49,7 @@ class Index:
     """
 
     def __init__(self, keys: Any) -> None:
-        given = row_elements_of(keys)
+        given = key_elements_of(keys)
         self._build(row_elements_of(given.taken(given.ranks(len(given)))))
 
     def _build(self, keys: KeptElements) -> None:
@@ -304,6 +304,7 @@ class Index:
         """
         checked_how(how, order)
         elements = self._sought(q)
+        check_axes(elements)
         dtype = index_type(index_dtype, max(len(elements), len(self)))
         return exported(elements, self._rows.joined(elements, how, order, dtype))
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from ..errors import ParameterError
 from ..table.base import BaseTable
 from ..table.multimap import MultiMap
-from .composites import RowElements, check_alike, row_elements_of
+from .composites import RowElements, check_alike, check_axes, key_elements_of, row_elements_of
 from .device_elements import DeviceElements
 from .elements import Elements
 from .items import Missing
@@ -96,12 +96,13 @@ def join(
     >>> warphash.join(users, warphash.HashMap.from_arrays(np.array([20, 30]), np.array([7, 8])), "left")
     JoinIndices(left=array([0, 1, 2]), right=array([-1,  7,  8]))
     """
-    elements = row_elements_of(left)
     if isinstance(right, BaseTable):
         check_rules(how, order, nulls, validate)
+        elements = _keys_of_table(left, right)
         made = _joined_with_table(left, elements, right, how, nulls, validate, index_dtype)
     else:
-        made = joined_rows(elements, row_elements_of(right), how, nulls, validate, order, index_dtype)
+        elements = key_elements_of(left)
+        made = joined_rows(elements, key_elements_of(right), how, nulls, validate, order, index_dtype)
     return exported(elements, made)
 
 
@@ -136,6 +137,15 @@ def check_rules(how: How, order: Order, nulls: str, validate: str | None = None)
         raise ParameterError(f"nulls must be 'unequal' or 'equal', got {nulls!r}")
     if validate not in (None, "1:1", "1:m", "m:1", "m:m"):
         raise ParameterError(f"validate must be '1:1', '1:m', 'm:1', 'm:m' or None, got {validate!r}")
+
+
+def _keys_of_table(left: Any, table: BaseTable[Any]) -> Elements:
+    """Keys that a table is asked for: an array with two axes has rows, if the keys of the table are rows."""
+    elements = row_elements_of(left)
+    if len(elements.shape) == 2 and (table.key_dtype.shape or table.key_dtype.names):
+        return row_elements_of(left, 0)
+    check_axes(elements)
+    return elements
 
 
 def _joined_with_table(

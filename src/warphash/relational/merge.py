@@ -184,7 +184,7 @@ def _of_rows(frame: Frame, place: int, rows: Any, may_lack: bool) -> Any:
     column = frame.column(place)
     if may_lack and len(rows) and bool((rows < 0).any()):
         return frame.with_nulls(column, rows)
-    return elements_of(column).taken(rows)
+    return elements_of(column, 0).taken(rows)
 
 
 def _either(left: Any, right: Any, rows: JoinIndices) -> Any:
