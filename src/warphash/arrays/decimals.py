@@ -22,8 +22,10 @@ __all__ = [
     "decimal_scale",
     "decimal_type",
     "decimals_of",
+    "decimals_of_integers",
     "in_scale_of",
     "in_width_of",
+    "integers_of_decimals",
     "type_of_decimals",
     "type_to_cast_to",
 ]
@@ -118,6 +120,26 @@ def in_width_of(items: npt.NDArray[Any], dtype: np.dtype[Any]) -> tuple[npt.NDAr
     made[..., : kept.shape[-1]] = kept
     made[..., kept.shape[-1] :] = of_sign
     return made.view(dtype).reshape(items.shape), (raw[..., dtype.itemsize :] == of_sign).all(-1)
+
+
+def decimals_of_integers(items: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Integers as decimal numbers without digits behind the point."""
+    made = np.zeros((len(items), 2), np.int64)
+    made[:, 0] = items.astype(np.int64, copy=False)  # of uint64, the same bits
+    if items.dtype.kind == "i":
+        made[:, 1] = made[:, 0] >> 63
+    return made.view(decimal_type(0)).reshape(-1)
+
+
+def integers_of_decimals(
+    items: npt.NDArray[Any], dtype: np.dtype[Any]
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Decimal numbers as int64 or uint64, and which of them that type has."""
+    whole, fits = in_scale_of(items, decimal_type(0)) if decimal_scale(items.dtype) else (items, None)
+    words = np.ascontiguousarray(whole).view(np.int64).reshape(len(items), -1)
+    behind = words[:, :1] >> 63 if dtype.kind == "i" else 0
+    held: npt.NDArray[np.bool_] = (words[:, 1:] == behind).all(1)
+    return np.ascontiguousarray(words[:, 0]).view(dtype), held if fits is None else held & fits
 
 
 def in_scale_of(items: npt.NDArray[Any], dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:

@@ -441,7 +441,7 @@ def items_of_column(given: Any) -> Items:
         return Fixed(array, valid)
     items = read_column(given)
     assert items is not None
-    return Fixed(NUMPY.see(items.array).owner, items.valid)
+    return Fixed(NUMPY.see(items.array).owner, items.valid, items.names)
 
 
 def _with_nulls(answers: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:

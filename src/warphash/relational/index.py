@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 
 from ..errors import CorruptFile, DtypeError, ParameterError
 from . import index_file
-from .composites import check_alike, check_axes, key_elements_of, row_elements_of
+from .composites import alike, check_axes, key_elements_of, row_elements_of
 from .elements import Elements, KeptElements
 from .matches import How, JoinIndices, KeyRows, Order, checked_how, exported
 from .numbered import index_type
@@ -310,9 +310,7 @@ class Index:
 
     def _sought(self, q: Any) -> Elements:
         """Some keys, in the form of those of the index."""
-        elements = row_elements_of(q)
-        check_alike(elements, self._elements)
-        return elements
+        return alike(row_elements_of(q), self._elements)
 
     def contains(self, q: Any) -> Any:
         """Find which of some keys are there.

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from ..errors import ParameterError
 from ..table.base import BaseTable
 from ..table.multimap import MultiMap
-from .composites import RowElements, check_alike, check_axes, key_elements_of, row_elements_of
+from .composites import RowElements, alike, check_axes, key_elements_of, row_elements_of
 from .device_elements import DeviceElements
 from .elements import Elements
 from .items import Missing
@@ -117,7 +117,7 @@ def joined_rows(
 ) -> JoinIndices:
     """The rows of `join`, as of `KeyRows.joined`. Raises as `join`."""
     check_rules(how, order, nulls, validate)
-    check_alike(elements, others)
+    elements = alike(elements, others)
     if isinstance(elements, DeviceElements):
         elements.beside(others)
     dtype = index_type(index_dtype, max(len(elements), len(others)))

@@ -120,6 +120,7 @@ class KnownItems:
         assume_unique: bool = True,
     ) -> None:
         self._like = items._replace(array=items.array[:0], valid=None)  # the type alone
+        self._are_absent = items.are_absent
         self._nan = nan
         self._null_code = -1
         self._code_type: np.dtype[Any] = INT64 if codes is None else codes.dtype
@@ -199,7 +200,7 @@ class KnownItems:
     def _sought(self, items: Items) -> _Sought:
         """What is looked up of items."""
         there, n = items.valid, len(items.array)
-        compared = as_type_of(items, self._like)
+        compared = None if self._are_absent else as_type_of(items, self._like)
         if compared is None:
             return _Sought(None, np.zeros(n, np.bool_), None)
         there = both(there, compared.fits)
