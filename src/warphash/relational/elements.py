@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ..arrays.adapters.columns import column_library, column_of, library_name
 from ..arrays.adapters.numpy import NUMPY
 from ..arrays.adapters.read_column import read_column
-from ..arrays.arrow_views import taken_rows, without_views
+from ..arrays.arrow_views import taken_rows, without_runs, without_views
 from ..arrays.batch import library_of_rows
 from ..arrays.exact import exactly
 from ..arrays.key_column import text_of
@@ -361,7 +361,19 @@ class ColumnElements(HostElements):
         return np.array([not is_null(item) for item in self._given], np.bool_)
 
     def order(self, values: Any) -> Indices:
-        """As `Elements.order`."""
+        """As `Elements.order`. Raises `DtypeError` for values that the library does not sort."""
+        try:
+            return self._order(values)
+        except (MemoryError, WarphashError):
+            raise
+        except Exception as error:  # of any type: each library has its own
+            dtype = getattr(values, "type", getattr(values, "dtype", "Python objects"))
+            raise DtypeError(
+                f"{self._library} does not sort values of type {dtype} ({error}): ask for the order of first "
+                "appearance, sorted=False, sort=False or order='first'"
+            ) from error
+
+    def _order(self, values: Any) -> Indices:
         if self._library == "pandas":
             if getattr(values, "nlevels", 1) > 1:  # pandas makes no Series of an index with levels
                 return np.asarray(values.argsort(), np.int64)
@@ -531,7 +543,8 @@ def _joined(library: str, x: Any, y: Any) -> Any:
 
 
 def _sortable(column: Any) -> Any:
-    """A column of PyArrow in a type that PyArrow sorts: it sorts no views, no chunks of codes, and no float16."""
+    """A column of PyArrow in a type that it sorts: it sorts no views, no runs, no chunks of codes, and no float16."""
+    column = without_runs(column)
     dtype = column.type.value_type if hasattr(column.type, "index_type") else column.type
     copied = "float" if str(dtype) == "halffloat" else without_views(dtype)
     return column if copied == column.type else column.cast(copied)
