@@ -56,11 +56,11 @@ def test_values_without_an_order_are_refused_where_they_are_sorted(given: Any) -
         lambda: warphash.union1d(given, given),
     )
     for call in calls:
-        with pytest.raises(warphash.DtypeError, match="pyarrow does not sort values of type .*sorted=False"):
+        with pytest.raises(warphash.DtypeError, match=r"pyarrow does not sort values of type .*sorted=False"):
             call()
     assert warphash.union1d(given, given, sorted=False).to_pylist() == given.to_pylist()
 
 
 def test_items_of_no_width_are_refused() -> None:
-    with pytest.raises(warphash.DtypeError, match="w:0.*give text or bytes as a single column"):
+    with pytest.raises(warphash.DtypeError, match=r"w:0.*give text or bytes as a single column"):
         warphash.unique(pyarrow.array([b""], pyarrow.binary(0)))
