@@ -61,6 +61,21 @@ def test_values_without_an_order_are_refused_where_they_are_sorted(given: Any) -
     assert warphash.union1d(given, given, sorted=False).to_pylist() == given.to_pylist()
 
 
+@pytest.mark.parametrize("how", ["right", "outer"])
+@pytest.mark.parametrize("library", ["pandas", "polars", "mapping"])
+def test_keys_that_a_common_type_lacks_are_refused(library: str, how: Any) -> None:
+    make: Any = {"pandas": pandas.DataFrame, "mapping": lambda columns: {"k": np.array(columns["k"])}}.get(library)
+    make = make or pytest.importorskip("polars").DataFrame
+    halves, large = make({"k": [0.5]}), make({"k": [2**53, 2**53 + 1]})
+    for sides in ((halves, large), (large, halves)):
+        if how == "outer" or sides[0] is halves:
+            with pytest.raises(warphash.DtypeError, match="float64 has no 9007199254740993: convert the keys"):
+                warphash.merge(*sides, how)
+    exact = make({"k": [2**53, 7]})
+    assert list(warphash.merge(halves, exact, "right")["k"]) == [2.0**53, 7.0]
+    assert list(warphash.merge(large, halves, "left")["k"]) == [2**53, 2**53 + 1]
+
+
 def test_items_of_no_width_are_refused() -> None:
     with pytest.raises(warphash.DtypeError, match=r"w:0.*give text or bytes as a single column"):
         warphash.unique(pyarrow.array([b""], pyarrow.binary(0)))

@@ -419,7 +419,7 @@ def group_by(
     Parameters
     ----------
     keys
-        As ``x`` of `unique`: an array, a list, a column, or a tuple of columns. Arrays of PyTorch and CuPy may be on a
+        As ``x`` of `unique`, with one axis: an array, a list, a column, or a tuple of columns. Arrays of PyTorch and CuPy may be on a
         GPU, and stay there. With ``on``, a frame as of `merge`.
     on
         Of a frame: the name of the column with the keys, or a list of names. `GroupBy.agg` then takes columns by their
@@ -441,7 +441,8 @@ def group_by(
     ParameterError
         If there is no such rule or order; and if a frame has no such column, or more than one.
     DeviceError, DtypeError, ShapeError
-        As `unique`; and `DtypeError` if ``keys`` is no frame, and ``on`` is given.
+        As `unique`; `ShapeError` for an array of several axes; and `DtypeError` if ``keys`` is no frame, and ``on`` is
+        given.
 
     Notes
     -----

@@ -29,12 +29,14 @@ class Index:
     Parameters
     ----------
     keys
-        As ``x`` of `unique`. Keys may repeat. The rows of at most 16 columns are keys, too.
+        As ``x`` of `unique`, with one axis. Keys may repeat. The rows of at most 16 columns are keys, too. If they are
+        those of a frame, frames are looked up by the names of their columns.
 
     Raises
     ------
     DtypeError, DeviceError, ShapeError, MemoryError
-        As `unique`; and `DtypeError` for keys of more than 128 bytes, and for rows of more than 16 columns.
+        As `unique`; `ShapeError` for an array of several axes; and `DtypeError` for keys of more than 128 bytes, and
+        for rows of more than 16 columns.
 
     Notes
     -----

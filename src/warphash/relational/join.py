@@ -36,8 +36,8 @@ def join(
     Parameters
     ----------
     left, right
-        The keys of each side, as ``x`` of `unique`: a key for each row. Numbers are compared as numbers, whatever their
-        types are. If one is a tuple of columns, the other is one of as many (at most 16). Both are in host memory, or
+        The keys of each side, as ``x`` of `unique`, with one axis: a key for each row. Numbers are compared as numbers,
+        whatever their types are. Two frames are compared by the names of their columns. If one is a tuple of columns, the other is one of as many (at most 16). Both are in host memory, or
         on one GPU in arrays of one library. ``right`` may be a `HashMap` or a `MultiMap` whose values are rows: then
         ``left`` is what its `find` takes, and ``how`` is ``"inner"``, ``"left"``, ``"semi"`` or ``"anti"``; for the
         last two, any table will do.
@@ -72,9 +72,10 @@ def join(
     DeviceError
         If one side is on a GPU, and the other one is not, or is of another library. A table takes arrays of any device.
     ShapeError
-        As `unique`; and if only one is a tuple of columns, or they are not of as many columns.
+        As `unique`; for an array of several axes; and if only one is a tuple of columns, or they are not of as many
+        columns.
     DtypeError
-        As `unique`; and for keys of more than 128 bytes, for rows of more than 16 columns, and for a table whose values
+        As `unique`; for frames with columns of other names; for decimal beside floating-point numbers; and for keys of more than 128 bytes, for rows of more than 16 columns, and for a table whose values
         are no integers that ``index_dtype`` has.
     MemoryError
         If there is no room. Pairs are counted before their memory is taken.

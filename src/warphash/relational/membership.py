@@ -52,7 +52,8 @@ def isin(
     test_elements
         An array, a list or a column to look them up in. Numbers are compared as numbers, whatever their types are. If
         ``element`` is on a GPU, these are on that GPU, too, or in host memory, and are copied there. If ``element`` is
-        a tuple of columns, a tuple of as many (at most 16) on the same device. Or an `Index`, a `HashSet` or a
+        a tuple of columns, a tuple of as many (at most 16) on the same device; if it is a frame, one with columns of
+        the same names, in any order. Or an `Index`, a `HashSet` or a
         `HashMap`, which has its own rules for NaN and nulls.
     assume_unique
         As of NumPy's function. The answer does not depend on it.
@@ -78,7 +79,8 @@ def isin(
     ShapeError
         As `unique`; and if only one is a tuple of columns, or they are not of as many columns.
     DtypeError, MemoryError
-        As `unique`.
+        As `unique`; and `DtypeError` for frames with columns of other names, and for decimal beside floating-point
+        numbers.
 
     Notes
     -----
