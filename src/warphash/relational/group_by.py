@@ -419,8 +419,8 @@ def group_by(
     Parameters
     ----------
     keys
-        As ``x`` of `unique`, with one axis: an array, a list, a column, or a tuple of columns. Arrays of PyTorch and CuPy may be on a
-        GPU, and stay there. With ``on``, a frame as of `merge`.
+        As ``x`` of `unique`, with one axis: an array, a list, a column, or a tuple of columns. Arrays of PyTorch and
+        CuPy may be on a GPU, and stay there. With ``on``, a frame as of `merge`.
     on
         Of a frame: the name of the column with the keys, or a list of names. `GroupBy.agg` then takes columns by their
         names, and answers a frame.

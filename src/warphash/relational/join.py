@@ -37,10 +37,10 @@ def join(
     ----------
     left, right
         The keys of each side, as ``x`` of `unique`, with one axis: a key for each row. Numbers are compared as numbers,
-        whatever their types are. Two frames are compared by the names of their columns. If one is a tuple of columns, the other is one of as many (at most 16). Both are in host memory, or
-        on one GPU in arrays of one library. ``right`` may be a `HashMap` or a `MultiMap` whose values are rows: then
-        ``left`` is what its `find` takes, and ``how`` is ``"inner"``, ``"left"``, ``"semi"`` or ``"anti"``; for the
-        last two, any table will do.
+        whatever their types are. Two frames are compared by the names of their columns. If one is a tuple of columns,
+        the other is one of as many (at most 16). Both are in host memory, or on one GPU in arrays of one library.
+        ``right`` may be a `HashMap` or a `MultiMap` whose values are rows: then ``left`` is what its `find` takes, and
+        ``how`` is ``"inner"``, ``"left"``, ``"semi"`` or ``"anti"``; for the last two, any table will do.
     how
         ``"inner"``: pairs alone. ``"left"``: left rows without a partner, too; ``"right"``: right rows without one;
         ``"outer"``: both. ``"semi"``: left rows with a partner, once each; ``"anti"``: those without one.
@@ -75,8 +75,9 @@ def join(
         As `unique`; for an array of several axes; and if only one is a tuple of columns, or they are not of as many
         columns.
     DtypeError
-        As `unique`; for frames with columns of other names; for decimal beside floating-point numbers; and for keys of more than 128 bytes, for rows of more than 16 columns, and for a table whose values
-        are no integers that ``index_dtype`` has.
+        As `unique`; for frames with columns of other names; for decimal beside floating-point numbers; and for keys of
+        more than 128 bytes, for rows of more than 16 columns, and for a table whose values are no integers that
+        ``index_dtype`` has.
     MemoryError
         If there is no room. Pairs are counted before their memory is taken.
 
