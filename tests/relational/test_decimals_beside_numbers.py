@@ -20,10 +20,11 @@ TYPES = (pyarrow.decimal128(30, 2), pyarrow.decimal128(30, 0), pyarrow.decimal25
 
 @pytest.mark.parametrize("type_", TYPES, ids=str)
 @pytest.mark.parametrize("integers", ["int8", "int64", "uint64", "uint8"])
-def test_decimals_equal_the_integers_of_their_values(type_: Any, integers: str) -> None:
+@pytest.mark.parametrize("large", [10**22, 990], ids=["large", "words"])
+def test_decimals_equal_the_integers_of_their_values(type_: Any, integers: str, large: int) -> None:
     bounds = np.iinfo(integers)
     numbers = [0, 10, 110, -(-int(bounds.min) // 10 * 10), int(bounds.max) // 10 * 10]
-    decimals = pyarrow.array([Decimal(number) for number in [*numbers, 10**22]] + [None], type_)
+    decimals = pyarrow.array([Decimal(number) for number in [*numbers, large]] + [None], type_)
     ints = np.array([*numbers, 7], integers)
     assert warphash.isin(decimals, ints).to_pylist() == [True] * len(numbers) + [False, False]
     assert warphash.isin(ints, decimals).tolist() == [True] * len(numbers) + [False]
@@ -76,3 +77,15 @@ def test_bytes_of_a_fixed_width_equal_bytes_of_any_length(turned: bool) -> None:
     else:
         assert warphash.isin(fixed, free).to_pylist() == [True, True, True, False]
         assert warphash.Index(free).get_indexer(fixed).to_pylist() == [2, 0, 1, -1]
+
+
+@pytest.mark.parametrize("type_", TYPES, ids=str)
+def test_empty_columns(type_: Any) -> None:
+    none, some = pyarrow.array([], type_), pyarrow.array([Decimal(10), None], type_)
+    assert warphash.isin(none, np.array([10])).to_pylist() == []
+    assert warphash.isin(np.array([10]), none).tolist() == [False]
+    assert warphash.isin(some, np.empty(0, np.int64)).to_pylist() == [False, False]
+    assert warphash.Index(np.array([10])).get_indexer(none).to_pylist() == []
+    assert warphash.Index(none).contains(np.array([10])).tolist() == [False]
+    assert warphash.isin(none, some.cast(pyarrow.decimal256(50, 7))).to_pylist() == []
+    assert warphash.isin(some, some.cast(pyarrow.decimal256(50, 7))).to_pylist() == [True, True]
