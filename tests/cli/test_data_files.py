@@ -353,7 +353,7 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("join", "a.csv", "c.csv", "--how", "cross"), "--how"),
     (("unique", "none.csv"), "there is no file 'none.csv'"),
     (("unique", "folder"), "folder is a folder"),
-    (("unique", "text.txt"), "expected a file .csv, .csv.gz or .parquet, got 'text.txt'"),
+    (("unique", "text.txt"), "expected a file .csv, .csv.gz, .tsv or .parquet, got 'text.txt'"),
     (("unique", "torn.parquet"), "torn.parquet is no Parquet file that can be read"),
     (("unique", "text.parquet"), "text.parquet is no Parquet file that can be read"),
     (("unique", "empty.csv"), "empty.csv is no CSV file that can be read"),
@@ -608,3 +608,43 @@ def test_a_long_step_shows_lines_in_a_pipe(
     save(some_rows(30), "a.csv")
     assert run("unique", "a.csv", "-o", "b.csv") == 0
     assert "unique: 0 s" in capsys.readouterr().err
+
+
+def test_keys_of_other_kinds_in_parquet(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    save([{"k": 1}], "numbers.parquet")
+    save([{"k": "x"}], "text.csv")
+    for options in ((), ("--text",), ("--memory", "1GB")):
+        for files in (("numbers.parquet", "text.csv"), ("text.csv", "numbers.parquet")):
+            assert run("join", *files, "--on", "k", *options) == 2
+            said = capsys.readouterr().err
+            assert "write the column of numbers.parquet as text" in said and "give --text" not in said
+    save([{"k": "x"}], "text.parquet")
+    save([{"k": 1}], "numbers.csv")
+    assert run("join", "numbers.csv", "text.parquet", "--on", "k") == 2
+    assert "give --text" in capsys.readouterr().err
+    assert run("join", "numbers.csv", "text.parquet", "--on", "k", "--text", "-o", "joined.csv") == 0
+    assert rows_of("joined.csv") == []
+
+
+def test_files_with_other_separators(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("semicolons.csv").write_text("k;v\n1;2\n")
+    save([{"k": 1}], "a.csv")
+    for arguments in (("unique", "semicolons.csv", "--on", "k"), ("join", "semicolons.csv", "a.csv", "--on", "k")):
+        assert run(*arguments) == 2
+        assert "the columns are 'k;v'. The fields of a CSV file have commas" in capsys.readouterr().err
+    assert run("join", "a.csv", "semicolons.csv") == 2
+    assert "seem to have semicolons: write commas" in capsys.readouterr().err
+    Path("tabs.csv").write_text("k\tv\n1\t2\n")
+    assert run("unique", "tabs.csv", "--on", "k") == 2
+    assert "or name a file with tabs .tsv" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("ending", ["tsv", "tsv.gz"])
+@pytest.mark.parametrize("options", [(), ("--memory", "1GB")])
+def test_files_with_tabs(run: Any, capsys: pytest.CaptureFixture[str], ending: str, options: tuple[str, ...]) -> None:
+    data = b"k\tv\n1\ta,b\n2\tc\n1\td\n"
+    Path(f"tabs.{ending}").write_bytes(gzip.compress(data) if ending.endswith("gz") else data)
+    assert run("dedupe", f"tabs.{ending}", "--on", "k", "-o", "out.csv", *options) == 0
+    assert rows_of("out.csv") == [("1", "a,b"), ("2", "c")]
+    assert run("dedupe", f"tabs.{ending}", "-o", f"out.{ending}") == 2
+    assert "expected a file .csv, .csv.gz or .parquet" in capsys.readouterr().err

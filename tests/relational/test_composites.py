@@ -292,8 +292,10 @@ def test_rows_beside_something_else() -> None:
     ):
         with pytest.raises(ShapeError, match="of as many columns"):
             call()
-    with pytest.raises(warphash.DtypeError, match="128 bytes"):
+    with pytest.raises(warphash.DtypeError, match="at most 16 columns, got 17: name the columns"):
         warphash.Index((np.arange(2),) * 17)
+    with pytest.raises(warphash.DtypeError, match="at most 16 columns, got 17: name the columns"):
+        warphash.isin((np.arange(2.0),) * 17, (np.arange(2.0),) * 17)
 
 
 def test_truth_values_of_any_byte() -> None:

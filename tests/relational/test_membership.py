@@ -209,6 +209,27 @@ def test_wide_keys_are_refused_by_an_index() -> None:
         warphash.Index(wide)
 
 
+def test_wide_text_is_refused_with_a_mend_that_works() -> None:
+    wide = np.array(["x" * 33, "y"])
+    with pytest.raises(warphash.DtypeError, match=r"got 132 of <U33: .*keys\.astype\(numpy\.dtypes\.StringDType\(\)\)"):
+        warphash.Index(wide)
+    if hasattr(np.dtypes, "StringDType"):
+        assert warphash.Index(wide.astype(np.dtypes.StringDType())).get_indexer(wide).tolist() == [0, 1]
+    wide_bytes = np.array([b"x" * 129, b"y"])
+    with pytest.raises(warphash.DtypeError, match=r"got 129 of .S129: .*keys\.astype\(object\)"):
+        warphash.Index(wide_bytes)
+    assert warphash.Index(wide_bytes.astype(object)).get_indexer(wide_bytes).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(("keys", "kind"), [(np.array(["x" * 33]), "str"), (np.array([b"x" * 129]), "bytes")])
+def test_a_table_of_wide_text_names_the_type_of_any_length(keys: Any, kind: str) -> None:
+    with pytest.raises(warphash.DtypeError, match=f"make the table of type '{kind}'"):
+        warphash.HashSet.from_arrays(keys, device="cpu")
+    table: Any = warphash.HashSet(kind, device="cpu")
+    table.insert(keys)
+    assert table.contains(keys).tolist() == [True]
+
+
 def test_bad_rule() -> None:
     with pytest.raises(warphash.ParameterError, match="'equal' or 'unequal'"):
         warphash.isin([1], [1], nulls="same")  # type: ignore[call-overload]

@@ -246,7 +246,9 @@ def _reader(form: str) -> Callable[[Chunk], npt.NDArray[Any]] | None:
     if form in _OF_32_BITS:
         return lambda chunk: chunk.at(1, "i4", chunk.length, chunk.offset).astype(_OF_32_BITS[form])
     dtype = _type(form)
-    return None if dtype is None else lambda chunk: chunk.at(1, dtype, chunk.length, chunk.offset)
+    if dtype is None or not np.dtype(dtype).itemsize:  # NumPy reads no items of no width
+        return None
+    return lambda chunk: chunk.at(1, dtype, chunk.length, chunk.offset)
 
 
 _OF_32_BITS = {"tdD": "M8[D]", "tts": "m8[s]", "ttm": "m8[ms]"}

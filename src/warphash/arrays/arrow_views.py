@@ -1,11 +1,11 @@
-"""Types of PyArrow whose items lie in several buffers, as those of Polars do: PyArrow takes no rows of them."""
+"""Types of PyArrow of which PyArrow takes no rows: items in several buffers, as those of Polars, and encoded runs."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import Any
 
-__all__ = ["taken_rows", "without_views"]
+__all__ = ["taken_rows", "without_runs", "without_views"]
 
 
 def without_views(type_: Any) -> Any:
@@ -42,10 +42,24 @@ def taken_rows(given: Any, rows: Any) -> Any:
     """
     if hasattr(given, "schema"):
         arrow = import_module("pyarrow")
+        if any(map(_has_runs, given.schema.types)):
+            return arrow.table([taken_rows(column, rows) for column in given.columns], schema=given.schema)
         own, plain = given.schema, arrow.schema([_plain(field) for field in given.schema], given.schema.metadata)
     else:
+        if _has_runs(given.type):
+            taken = taken_rows(without_runs(given), rows)
+            return import_module("pyarrow.compute").run_end_encode(taken, given.type.run_end_type)
         own, plain = given.type, without_views(given.type)
     return given.take(rows) if plain == own else given.cast(plain).take(rows).cast(own)
+
+
+def without_runs(column: Any) -> Any:
+    """A column of PyArrow whose runs are written out; another column as it is."""
+    return import_module("pyarrow.compute").run_end_decode(column) if _has_runs(column.type) else column
+
+
+def _has_runs(type_: Any) -> bool:
+    return hasattr(type_, "run_end_type")
 
 
 def _plain(field: Any) -> Any:

@@ -22,8 +22,10 @@ __all__ = [
     "decimal_scale",
     "decimal_type",
     "decimals_of",
+    "decimals_of_integers",
     "in_scale_of",
     "in_width_of",
+    "integers_of_decimals",
     "type_of_decimals",
     "type_to_cast_to",
 ]
@@ -120,10 +122,32 @@ def in_width_of(items: npt.NDArray[Any], dtype: np.dtype[Any]) -> tuple[npt.NDAr
     return made.view(dtype).reshape(items.shape), (raw[..., dtype.itemsize :] == of_sign).all(-1)
 
 
+def decimals_of_integers(items: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Integers as decimal numbers without digits behind the point."""
+    made = np.zeros((len(items), 2), np.int64)
+    made[:, 0] = items.astype(np.int64, copy=False)  # of uint64, the same bits
+    if items.dtype.kind == "i":
+        made[:, 1] = made[:, 0] >> 63
+    return made.view(decimal_type(0)).reshape(-1)
+
+
+def integers_of_decimals(
+    items: npt.NDArray[Any], dtype: np.dtype[Any]
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Decimal numbers as int64 or uint64, and which of them that type has."""
+    whole, fits = in_scale_of(items, decimal_type(0)) if decimal_scale(items.dtype) else (items, None)
+    words = np.ascontiguousarray(whole).view(np.int64).reshape(-1, whole.dtype.itemsize // 8)
+    behind = words[:, :1] >> 63 if dtype.kind == "i" else 0
+    held: npt.NDArray[np.bool_] = (words[:, 1:] == behind).all(1)
+    return np.ascontiguousarray(words[:, 0]).view(dtype), held if fits is None else held & fits
+
+
 def in_scale_of(items: npt.NDArray[Any], dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """Decimal numbers in a type of another scale, and which of them that type has; the others are zeros."""
     shift = (decimal_scale(dtype) or 0) - (decimal_scale(items.dtype) or 0)
     up, down = 10 ** max(0, shift), 10 ** max(0, -shift)
+    if (scaled := _scaled_words(items, dtype, up, down)) is not None:
+        return scaled
     most = 1 << (8 * dtype.itemsize - 1)
     made, fits = [], np.zeros(len(items), np.bool_)
     for number, item in enumerate(items):
@@ -131,6 +155,24 @@ def in_scale_of(items: npt.NDArray[Any], dtype: np.dtype[Any]) -> tuple[npt.NDAr
         fits[number] = not rest and -most <= whole < most
         made.append((whole if fits[number] else 0).to_bytes(dtype.itemsize, "little", signed=True))
     return np.frombuffer(b"".join(made), dtype).copy(), fits
+
+
+def _scaled_words(
+    items: npt.NDArray[Any], dtype: np.dtype[Any], up: int, down: int
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]] | None:
+    """As `in_scale_of`, of numbers that are words before and after it; None if one is not."""
+    words = np.ascontiguousarray(items).view("<i8").reshape(-1, items.dtype.itemsize // 8)
+    low, most = words[:, 0], np.iinfo(np.int64).max // up
+    if not most or down > np.iinfo(np.int64).max or (words[:, 1:] != low[:, None] >> 63).any() or not len(low):
+        return None
+    if low.max() > most or low.min() < -most:
+        return None
+    whole, rest = np.divmod(low * np.int64(up), np.int64(down))
+    fits = rest == 0
+    whole[~fits] = 0
+    made = np.empty((len(items), dtype.itemsize // 8), "<i8")
+    made[:, 0], made[:, 1:] = whole, whole[:, None] >> 63
+    return made.view(dtype).reshape(-1), fits
 
 
 _DIGITS = {"i1": 3, "u1": 3, "i2": 5, "u2": 5, "i4": 10, "u4": 10, "i8": 19, "u8": 20}

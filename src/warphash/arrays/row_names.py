@@ -20,6 +20,8 @@ from .plain_array import python_value
 
 __all__ = ["Names", "RowNames", "check_text", "is_row_of_frame", "named_rows", "names_of", "names_of_one", "with_names"]
 
+_BY_POSITION = "give a NumPy array of the rows, whose items go by their position"
+
 
 class RowNames:
     """The names that a table knows of the items of its rows: those of the first rows with names that it keeps.
@@ -54,8 +56,15 @@ class RowNames:
         known = self.known
         return given if known is None and given is not None and not _are_positions(given) else known
 
-    def order(self, given: Names, what: str) -> list[int] | None:
+    def order(
+        self, given: Names, what: str, like: str = "the first rows of the table", mend: str = _BY_POSITION
+    ) -> list[int] | None:
         """Which of the given items is the first of a row of the table, and so on; None for the order as it is.
+
+        Parameters
+        ----------
+        what, like, mend
+            For the message: what was given, which rows have the known names, and what beside a new name helps.
 
         Raises
         ------
@@ -69,9 +78,8 @@ class RowNames:
             return None
         if set(known) != set(given):
             raise DtypeError(
-                f"{what} must have the columns {_shown(known)}, as the first rows of the table, got {_shown(given)}: "
-                f"{_nearest(known, given)}rename the columns, or give a NumPy array of the rows, whose items go by "
-                "their position"
+                f"{what} must have the columns {_shown(known)}, as {like}, got {_shown(given)}: "
+                f"{_nearest(known, given)}rename the columns, or {mend}"
             )
         return [given.index(name) for name in known]
 

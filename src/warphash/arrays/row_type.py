@@ -57,9 +57,12 @@ class Column:
         """
         column = cls.of_part(dtype)
         if column.nbytes > MAX_KEY_BYTES:
+            kind = column.dtype.kind
+            text = {"U": "str", "S": "bytes"}.get(kind, "")
+            mend = text and f"make the table of type {text!r}, whose keys have any length, or "
             raise DtypeError(
-                f"a key has at most {MAX_KEY_BYTES} bytes, and {dtype!r} has {column.nbytes}: take a hash of each as "
-                "its key, which loses the difference between two keys of one hash"
+                f"a key has at most {MAX_KEY_BYTES} bytes, and {dtype!r} has {column.nbytes}: {mend}take a hash of "
+                "each as its key, which loses the difference between two keys of one hash"
             )
         return column
 

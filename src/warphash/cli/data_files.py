@@ -34,6 +34,7 @@ __all__ = [
     "ColumnKind",
     "CsvFile",
     "Needed",
+    "about_separators",
     "check_file",
     "check_names",
     "check_output",
@@ -48,7 +49,9 @@ __all__ = [
 STANDARD = "-"
 """The name of standard input and of standard output."""
 
-FILES: Any = typer.Argument(metavar="FILE...", help="Files .csv, .csv.gz or .parquet; - is CSV on standard input.")
+FILES: Any = typer.Argument(
+    metavar="FILE...", help="Files .csv, .csv.gz, .tsv or .parquet; - is CSV on standard input."
+)
 ON: Any = typer.Option("--on", metavar="NAME", help="Columns that are the key: a,b or one by one; all by default.")
 OUT: Any = typer.Option("--out", "-o", metavar="FILE", help="Where to write: .csv, .csv.gz, .parquet, or - for CSV.")
 MEMORY: Any = typer.Option(
@@ -60,6 +63,9 @@ Needed = Callable[[list[str]], list[str]]
 """The columns that are needed, of all names; raises if there is no such column."""
 
 _CSV = (".csv", ".csv.gz")
+_TABS = (".tsv", ".tsv.gz")
+"""CSV files whose fields have tabs between them. They are read alone."""
+_OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _PARQUET = ".parquet"
 _NO_FLOAT = r"^-?(\+|0[0-9]|[0-9]{16})"
 """Numbers that are not written as usual, with a plus or leading zeros, or that have more digits than float64."""
@@ -95,7 +101,8 @@ class CsvFile:
         # Standard input is read once, and a file twice: first to see the names.
         self._content = arrow.py_buffer(sys.stdin.buffer.read()) if given == STANDARD else None
         self._path, self._buffer_reader = given, arrow.BufferReader
-        self._parse = arrow_csv.ParseOptions(newlines_in_values=True)
+        separator = "\t" if given.lower().endswith(_TABS) else ","
+        self._parse = arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True)
         with arrow_csv.open_csv(self._source(), parse_options=self._parse) as reader:
             self.names: list[str] = reader.schema.names
 
@@ -200,7 +207,19 @@ def chosen(names: list[str], texts: Sequence[str] | None, option: str) -> list[s
     if texts is None:
         option = "the file"
     parts = names if texts is None else [name for text in texts for name in _parts(text, names)]
-    return [names[place] for place in named(names, list(dict.fromkeys(parts)), option)]
+    try:
+        return [names[place] for place in named(names, list(dict.fromkeys(parts)), option)]
+    except ParameterError as error:
+        raise ParameterError(f"{error}{about_separators(names)}") from None
+
+
+def about_separators(names: list[str]) -> str:
+    """What to say of a file that seems to have another separator than commas."""
+    used = next((shown for mark, shown in _OTHER_SEPARATORS.items() if len(names) == 1 and mark in names[0]), None)
+    if used is None:
+        return ""
+    tabs = ", or name a file with tabs .tsv" if used == "tabs" else ""
+    return f". The fields of a CSV file have commas between them, and these seem to have {used}: write commas{tabs}"
 
 
 def check_output(out: str) -> None:
@@ -214,7 +233,7 @@ def check_output(out: str) -> None:
         If the path takes no file.
     """
     if out != STANDARD:
-        _check_format(out)
+        _check_format(out, (*_CSV, _PARQUET), ".csv, .csv.gz or .parquet")
         check(out)
 
 
@@ -272,9 +291,9 @@ def _write(out: str, write_parquet: Callable[[BinaryIO], object], write_csv: Cal
         raise DtypeError(f"a column cannot be written to {_shown(out)}: {error}; {mend}") from None
 
 
-def _check_format(path: str) -> None:
-    if not path.lower().endswith((*_CSV, _PARQUET)):
-        raise ParameterError(f"expected a file .csv, .csv.gz or .parquet, got {path!r}: give it one of these endings")
+def _check_format(path: str, endings: tuple[str, ...], shown: str) -> None:
+    if not path.lower().endswith(endings):
+        raise ParameterError(f"expected a file {shown}, got {path!r}: give it one of these endings")
 
 
 def _shown(path: str) -> str:
@@ -289,8 +308,8 @@ def _opened(path: str) -> _File:
 
 
 def is_csv(path: str) -> bool:
-    """Whether a path is that of a CSV file, by its ending; standard input is one."""
-    return path == STANDARD or path.lower().endswith(_CSV)
+    """Whether a path is that of a CSV file, also with tabs, by its ending; standard input is one."""
+    return path == STANDARD or path.lower().endswith((*_CSV, *_TABS))
 
 
 def check_file(path: str) -> None:
@@ -299,7 +318,7 @@ def check_file(path: str) -> None:
         raise PathError(f"there is no file {path!r}: give the path of a file, or - for standard input")
     if Path(path).is_dir():
         raise PathError(f"{path} is a folder: give the path of a file")
-    _check_format(path)
+    _check_format(path, (*_CSV, *_TABS, _PARQUET), ".csv, .csv.gz, .tsv or .parquet")
 
 
 @contextlib.contextmanager

@@ -34,7 +34,7 @@ class Validate(StrEnum):
     ONE_TO_ONE, ONE_TO_MANY, MANY_TO_ONE = "1:1", "1:m", "m:1"
 
 
-_ONE_FILE: Any = {"help": "A file .csv, .csv.gz or .parquet; - is CSV on standard input."}
+_ONE_FILE: Any = {"help": "A file .csv, .csv.gz, .tsv or .parquet; - is CSV on standard input."}
 
 
 def join(
@@ -98,7 +98,7 @@ def join(
     with work.step("read"):
         tables = [data_files.read([path], text=text) for path in (left, right)]
     keys = asked.chosen([table.column_names for table in tables])
-    tables = _of_like_types(tables, keys)
+    tables = _of_like_types(tables, keys, (left, right))
     with work.step("join"):
         rows = merge(
             tables[0],
@@ -134,8 +134,9 @@ class _Keys(NamedTuple):
         if left_on is None or right_on is None:
             left_on = right_on = self.on if self.on else [name for name in names[0] if name in names[1]]
         if not left_on:
+            hints = "".join(map(data_files.about_separators, names))
             raise ParameterError(
-                f"{self.left} and {self.right} have no column in common: give --left-on and --right-on"
+                f"{self.left} and {self.right} have no column in common: give --left-on and --right-on{hints}"
             )
         keys = (
             data_files.chosen(names[0], left_on, f"in {self.left}"),
@@ -159,7 +160,8 @@ def _stream(asked: _Keys, rules: dict[str, Any], work: Work, out: str, memory: s
         for names in zip(*keys, strict=True):
             named = list(zip(sides, names, strict=True))
             types = [side.schema.field(name).type for side, name in named]
-            like = _like_types(names, types, [side.is_empty(name) for side, name in named])
+            are_empty = [side.is_empty(name) for side, name in named]
+            like = _like_types(names, types, are_empty, (asked.left, asked.right))
             for (side, name), type_ in zip(named, like, strict=True):
                 side.retype(name, type_)
         with work.step("join", shown=False):
@@ -181,13 +183,13 @@ def _share(asked: _Keys, rules: dict[str, Any], work: Work, out: str, **others: 
         ranks.report(left_rows=sides[0][1], right_rows=sides[1][1], rows_out=written)
 
 
-def _of_like_types(tables: list[Any], keys: tuple[list[str], list[str]]) -> list[Any]:
+def _of_like_types(tables: list[Any], keys: tuple[list[str], list[str]], paths: tuple[str, str]) -> list[Any]:
     """The tables, with keys that hold nothing in the type of the other side. Raises as `_like_types`."""
     made = list(tables)
     for names in zip(*keys, strict=True):
         columns = [table[name] for table, name in zip(tables, names, strict=True)]
         are_empty = [column.null_count == len(column) for column in columns]
-        types = _like_types(names, [column.type for column in columns], are_empty)
+        types = _like_types(names, [column.type for column in columns], are_empty, paths)
         for side, (name, column, type_) in enumerate(zip(names, columns, types, strict=True)):
             if column.type != type_:
                 place = made[side].column_names.index(name)
@@ -195,7 +197,7 @@ def _of_like_types(tables: list[Any], keys: tuple[list[str], list[str]]) -> list
     return made
 
 
-def _like_types(names: tuple[str, str], types: list[Any], are_empty: list[bool]) -> list[Any]:
+def _like_types(names: tuple[str, str], types: list[Any], are_empty: list[bool], paths: tuple[str, str]) -> list[Any]:
     """The types of a key of both sides: that of the other one for a column of nulls.
 
     Raises
@@ -211,9 +213,14 @@ def _like_types(names: tuple[str, str], types: list[Any], are_empty: list[bool])
         return [types[1], types[1]]
     if are_empty[1]:
         return [types[0], types[0]]
+    of_numbers = paths[1 if _is_text(types[0]) else 0]
+    if data_files.is_csv(of_numbers):
+        mend = "give --text, which takes all columns of CSV as text"
+    else:
+        mend = f"write the column of {of_numbers} as text, or numbers alone into the other file; --text is for CSV"
     raise DtypeError(
         f"column {names[0]!r} of the left file has type {types[0]}, and {names[1]!r} of the right one "
-        f"{types[1]}, so no row would have a partner: give --text, which takes all columns of CSV as text"
+        f"{types[1]}, so no row would have a partner: {mend}"
     )
 
 

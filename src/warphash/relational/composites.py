@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import or_
@@ -10,7 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.library import Shape
+from ..arrays.row_names import Names
 from ..errors import ParameterError, ShapeError
+from .comparable import order_by_names
 from .device_elements import DeviceElements, number_device_rows
 from .elements import Elements, KeptElements, concatenated, elements_of
 from .frames import Frame, columns_of, frame_of, is_frame, named
@@ -18,7 +22,17 @@ from .items import Items
 from .numbered import FIRSTS, Asked, Indices, Numbers, number_tuples
 from .pairs import Pairs, RowLists
 
-__all__ = ["RowElements", "check_alike", "elements_on_gpu", "row_elements_of", "rows_at", "rows_concatenated"]
+__all__ = [
+    "RowElements",
+    "alike",
+    "check_alike",
+    "check_axes",
+    "elements_on_gpu",
+    "key_elements_of",
+    "row_elements_of",
+    "rows_at",
+    "rows_concatenated",
+]
 
 _ARRAY_METHODS = ("__array__", "__dlpack__", "__cuda_array_interface__")
 
@@ -32,6 +46,8 @@ class RowElements:
         Their elements, of one length; at least one.
     whole
         Makes what `taken` answers of columns.
+    names
+        Of the columns; None if they go by their position.
 
     Raises
     ------
@@ -41,19 +57,29 @@ class RowElements:
         If they are not of one length.
     """
 
-    def __init__(self, columns: Sequence[Elements], whole: Callable[[tuple[Any, ...]], Any] = tuple) -> None:
+    def __init__(
+        self,
+        columns: Sequence[Elements],
+        whole: Callable[[tuple[Any, ...]], Any] = tuple,
+        names: Names | None = None,
+    ) -> None:
         lengths = [len(column) for column in columns]
         if len(set(lengths)) > 1:
             raise ShapeError(
                 f"the columns of rows must be of one length, got {', '.join(map(str, lengths))}: give one item of each "
                 "column for each row"
             )
-        self.columns, self._first, self._whole = columns, columns[0], whole
+        self.columns, self._first, self._whole, self.names = columns, columns[0], whole, names
         on_device = [column for column in columns if isinstance(column, DeviceElements)]
         self._on_device = [on_device[0].beside(column) for column in columns] if on_device else []
 
     def __len__(self) -> int:
         return len(self._first)
+
+    @property
+    def shape(self) -> Shape:
+        """As `Elements.shape`: rows have one axis."""
+        return (len(self),)
 
     @property
     def items(self) -> Items:
@@ -72,6 +98,15 @@ class RowElements:
     def on_gpu(self) -> DeviceElements | None:
         """The first column, if the rows are on a GPU."""
         return self._on_device[0] if self._on_device else None
+
+    def with_order(self, order: Sequence[int]) -> RowElements:
+        """The same rows, to be compared by their columns in another order; what is answered for each stays."""
+        made = copy.copy(self)
+        made.columns = [self.columns[place] for place in order]
+        made._on_device = [self._on_device[place] for place in order] if self._on_device else []
+        made._whole = tuple
+        made.names = self.names and tuple(self.names[place] for place in order)
+        return made
 
     def ranks(self, n: int) -> Any:
         """As `Elements.ranks`."""
@@ -187,6 +222,28 @@ def row_elements_of(given: Any, axis: int | None = None) -> Elements:
     return RowElements([elements_of(column) for column in given]) if isinstance(given, tuple) else _rows_of_frame(given)
 
 
+def key_elements_of(given: Any) -> Elements:
+    """As `row_elements_of`, of keys whose rows are numbered: an array has one key for each row, so it has one axis.
+
+    Raises
+    ------
+    ShapeError
+        For an array of more axes.
+    """
+    elements = row_elements_of(given)
+    check_axes(elements)
+    return elements
+
+
+def check_axes(elements: Elements) -> None:
+    """Raise `ShapeError` for elements of an array with several axes: the numbers of its items are no rows."""
+    if len(elements.shape) > 1:
+        raise ShapeError(
+            f"expected an array of keys with one axis, got one of shape {elements.shape}: give the columns of its rows "
+            "as a tuple, tuple(rows.T), or its items as rows.reshape(-1)"
+        )
+
+
 def _columns_of(rows: Any) -> Sequence[Any]:
     """The columns of rows that were taken."""
     return rows if isinstance(rows, tuple) else columns_of(frame_of(rows))
@@ -199,7 +256,7 @@ def _rows_of_frame(given: Any) -> RowElements:
         raise ShapeError("expected a frame with columns, got one without: its rows have nothing to compare")
     named(names, names, "the frame")  # none repeats
     columns = _named_elements(frame, range(len(names)))
-    return RowElements(columns, lambda taken: frame.made(dict(zip(names, taken, strict=True))))
+    return RowElements(columns, lambda taken: frame.made(dict(zip(names, taken, strict=True))), tuple(names))
 
 
 def rows_at(frame: Frame, places: Sequence[int]) -> Elements:
@@ -216,7 +273,14 @@ def rows_at(frame: Frame, places: Sequence[int]) -> Elements:
 
 def _named_elements(frame: Frame, places: Sequence[int]) -> list[Elements]:
     names = frame.names
-    return [elements_of(frame.column(place), name=names[place]) for place in places]
+    columns = [elements_of(frame.column(place), name=names[place]) for place in places]
+    for place, column in zip(places, columns, strict=True):
+        if len(column.shape) > 1:
+            raise ShapeError(
+                f"a column of keys has one item for each row, and column {names[place]!r} has shape {column.shape}: "
+                "give each of its columns a name of its own, as {'x': rows[:, 0], 'y': rows[:, 1]}"
+            )
+    return columns
 
 
 def elements_on_gpu(elements: Elements) -> DeviceElements | None:
@@ -235,6 +299,23 @@ def check_alike(elements: Elements, others: KeptElements) -> None:
             f"expected two arrays or columns, or two tuples of as many columns, got {' and '.join(shown)}: give both "
             "in one form"
         )
+
+
+def alike(elements: Elements, others: KeptElements) -> Elements:
+    """The elements, in the form of others: rows of columns with names have these in the order of the others' names.
+
+    Raises
+    ------
+    ShapeError
+        As `check_alike`.
+    DtypeError
+        For rows whose columns have other names.
+    """
+    check_alike(elements, others)
+    if not (isinstance(elements, RowElements) and isinstance(others, RowElements)):
+        return elements
+    order = order_by_names(elements.names, others.names)
+    return elements if order is None else elements.with_order(order)
 
 
 def rows_concatenated(x: Any, y: Any) -> tuple[Elements, int]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..arrays.batch import library_of_rows
 from ..arrays.cast import cast
-from ..arrays.library import ArrayView
+from ..arrays.library import ArrayView, Shape
 from ..errors import DeviceError, DtypeError
 from ..runtime.abi import ROWS_AT_ONCE
 from ..runtime.abi import RowLists as ListsOnGpu
@@ -118,6 +118,11 @@ class DeviceElements:
 
     def __len__(self) -> int:
         return int(self.array.shape[0])
+
+    @property
+    def shape(self) -> Shape:
+        """As `Elements.shape`."""
+        return self._seen.shape
 
     @property
     def items(self) -> Items:

@@ -41,6 +41,8 @@ def drop_duplicates(
         If there is no such column, or more than one, or no such rule.
     DtypeError
         For an object that is no frame, and for columns of a type that cannot be compared.
+    ShapeError
+        For a mapping of arrays of several lengths, and for a key of several axes.
     MemoryError
         If there is no room.
 

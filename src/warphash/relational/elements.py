@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ..arrays.adapters.columns import column_library, column_of, library_name
 from ..arrays.adapters.numpy import NUMPY
 from ..arrays.adapters.read_column import read_column
-from ..arrays.arrow_views import taken_rows, without_views
+from ..arrays.arrow_views import taken_rows, without_runs, without_views
 from ..arrays.batch import library_of_rows
 from ..arrays.exact import exactly
 from ..arrays.key_column import text_of
@@ -85,6 +85,10 @@ class KeptElements(Protocol):
 
 class Elements(KeptElements, Protocol):
     """The elements of an array or a column, or the rows of several."""
+
+    @property
+    def shape(self) -> Shape:
+        """Of what was given."""
 
     def order(self, values: Any) -> Indices:
         """The positions of values that were taken in ascending order; nulls come last, and before them NaN."""
@@ -230,6 +234,11 @@ class ArrayElements(HostElements):
         return len(self.array)
 
     @property
+    def shape(self) -> Shape:
+        """As `Elements.shape`."""
+        return self._seen.shape
+
+    @property
     def items(self) -> Items:
         """What is compared."""
         return Fixed(self.array)
@@ -269,7 +278,8 @@ class ArrayElements(HostElements):
 
     def apart_with_nulls(self, answers: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> Any:
         """As `Elements.apart`, with nulls: NaN among floating-point numbers, else an array of NumPy with None."""
-        made = _with_nulls(answers, valid)
+        host = answers if isinstance(answers, np.ndarray) else self._host_of(answers)
+        made = _with_nulls(host, valid)
         return made if made.dtype == object else self._given(made)
 
     def _given(self, made: npt.NDArray[Any]) -> Any:
@@ -314,6 +324,11 @@ class ColumnElements(HostElements):
     def __len__(self) -> int:
         return len(self._given)
 
+    @property
+    def shape(self) -> Shape:
+        """As `Elements.shape`."""
+        return (len(self),) if self._shape is None else self._shape
+
     @cached_property
     def items(self) -> Items:
         """What is compared."""
@@ -346,7 +361,19 @@ class ColumnElements(HostElements):
         return np.array([not is_null(item) for item in self._given], np.bool_)
 
     def order(self, values: Any) -> Indices:
-        """As `Elements.order`."""
+        """As `Elements.order`. Raises `DtypeError` for values that the library does not sort."""
+        try:
+            return self._order(values)
+        except (MemoryError, WarphashError):
+            raise
+        except Exception as error:  # of any type: each library has its own
+            dtype = getattr(values, "type", getattr(values, "dtype", "Python objects"))
+            raise DtypeError(
+                f"{self._library} does not sort values of type {dtype} ({error}): ask for the order of first "
+                "appearance, sorted=False, sort=False or order='first'"
+            ) from error
+
+    def _order(self, values: Any) -> Indices:
         if self._library == "pandas":
             if getattr(values, "nlevels", 1) > 1:  # pandas makes no Series of an index with levels
                 return np.asarray(values.argsort(), np.int64)
@@ -426,13 +453,16 @@ def items_of_column(given: Any) -> Items:
         return Fixed(array, valid)
     items = read_column(given)
     assert items is not None
-    return Fixed(NUMPY.see(items.array).owner, items.valid)
+    return Fixed(NUMPY.see(items.array).owner, items.valid, items.names)
 
 
 def _with_nulls(answers: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
-    """Answers with NaN for nulls if they are floating-point numbers; others as Python objects, with None."""
+    """Answers with NaN for nulls if they are floating-point numbers; others as Python objects, with None.
+
+    Of rows, all items of a null are NaN, or None.
+    """
     if answers.dtype.kind == "f":
-        return np.where(valid, answers, np.nan)
+        return np.where(valid.reshape(-1, *(1,) * (answers.ndim - 1)), answers, np.nan)
     made = answers.astype(object)
     made[~valid] = None
     return made
@@ -513,7 +543,8 @@ def _joined(library: str, x: Any, y: Any) -> Any:
 
 
 def _sortable(column: Any) -> Any:
-    """A column of PyArrow in a type that PyArrow sorts: it sorts no views, no chunks of codes, and no float16."""
+    """A column of PyArrow in a type that it sorts: it sorts no views, no runs, no chunks of codes, and no float16."""
+    column = without_runs(column)
     dtype = column.type.value_type if hasattr(column.type, "index_type") else column.type
     copied = "float" if str(dtype) == "halffloat" else without_views(dtype)
     return column if copied == column.type else column.cast(copied)

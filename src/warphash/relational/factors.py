@@ -125,8 +125,18 @@ def value_counts(
     if library_name(x) != "pandas":
         return values, elements.apart(answers)
     pandas = sys.modules["pandas"]
-    labels = pandas.MultiIndex.from_frame(values) if is_frame(x) else pandas.Index(values, name=x.name)
+    if is_frame(x):
+        labels = pandas.MultiIndex.from_frame(values.apply(_with_one_zero))
+    else:
+        labels = pandas.Index(values, name=x.name)
     return pandas.Series(answers, index=labels, name="proportion" if normalize else "count")
+
+
+def _with_one_zero(column: Any) -> Any:
+    """A column of pandas without -0.0 in types of PyArrow: pandas numbers it apart there, and then refuses it."""
+    if not hasattr(column.dtype, "pyarrow_dtype") or column.dtype.kind != "f":
+        return column
+    return column.mask((column == 0).fillna(False), 0.0)
 
 
 def duplicated(x: Any, keep: Literal["first", "last", False] = "first") -> Any:

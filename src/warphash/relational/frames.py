@@ -5,6 +5,7 @@ What a verb answers is a frame of the library that it was given.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from importlib import import_module
@@ -14,7 +15,7 @@ import numpy as np
 
 from ..arrays.adapters.columns import frame_library, library_name
 from ..arrays.arrow_views import taken_rows
-from ..errors import DtypeError, ParameterError
+from ..errors import DtypeError, ParameterError, ShapeError
 from ..near_names import did_you_mean
 from .elements import elements_of
 from .numbered import Indices
@@ -136,12 +137,21 @@ class _ArrowFrame:
 
 
 class _ArrayFrame:
-    """A mapping of names to arrays. There are no nulls: NaN, or None in arrays of objects, stands for them."""
+    """A mapping of names to arrays. There are no nulls: NaN, or None in arrays of objects, stands for them.
+
+    A column of several axes has an array for each row, along the first axis.
+
+    Raises
+    ------
+    ShapeError
+        If the columns are not of one length, or one is a single value.
+    """
 
     library, suffixes = "mapping", ("", "_right")
 
     def __init__(self, given: Mapping[Any, Any]) -> None:
         self._given = dict(given)
+        _check_lengths(self._given)
 
     @property
     def names(self) -> list[Any]:
@@ -151,22 +161,49 @@ class _ArrayFrame:
         return list(self._given.values())[place]
 
     def taken(self, rows: Indices) -> Any:
-        return {name: elements_of(column).taken(rows) for name, column in self._given.items()}
+        return {name: elements_of(column, 0).taken(rows) for name, column in self._given.items()}
 
     def whole(self, column: Any) -> Any:
-        elements = elements_of(column)
+        elements = elements_of(column, 0)
         return elements.taken(elements.ranks(len(elements)))
 
     def with_nulls(self, column: Any, rows: Indices) -> Any:
-        elements, found = elements_of(column), rows >= 0
+        elements, found = elements_of(column, 0), rows >= 0
         if len(elements):
             taken = elements.taken(rows.clip(0))
         else:  # nulls alone
-            taken = elements.in_type(elements.ranks(len(rows)), np.dtype(np.float64))
+            shape = (len(rows), *elements.shape[1:])
+            taken = elements.in_type(elements.ranks(math.prod(shape)).reshape(shape), np.dtype(np.float64))
         return elements.apart_with_nulls(taken, found)
 
     def made(self, columns: Mapping[Any, Any]) -> Any:
         return dict(columns)
+
+
+def _check_lengths(columns: Mapping[Any, Any]) -> None:
+    shapes = {name: _shape_of(column) for name, column in columns.items()}
+    for name, shape in shapes.items():
+        if not shape:
+            raise ShapeError(f"a column of a frame has an item for each row, and {name!r} is a single value: repeat it")
+        if len(shape) > 1 and getattr(columns[name], "dtype", None) == np.dtype(object):
+            raise ShapeError(
+                f"expected Python objects of one axis, got shape {shape} in column {name!r}: give each of its columns "
+                "a name of its own"
+            )
+    if len({shape[0] for shape in shapes.values()}) > 1:
+        shown = ", ".join(f"{shape[0]:,} in {name!r}" for name, shape in shapes.items())
+        raise ShapeError(
+            f"the columns of a frame must be of one length, got {shown}: give one item of each column for each row"
+        )
+
+
+def _shape_of(column: Any) -> tuple[int, ...]:
+    if isinstance(column, str | bytes):
+        return ()
+    shape = getattr(column, "shape", None)
+    if shape is None:
+        return (len(column),) if hasattr(column, "__len__") else elements_of(column).shape
+    return tuple(shape)
 
 
 def is_frame(given: Any) -> bool:
@@ -188,6 +225,8 @@ def frame_of(given: Any) -> Frame:
     ------
     DtypeError
         For another object.
+    ShapeError
+        For a mapping of columns of several lengths.
     """
     adapter = _adapter_of(given)
     if adapter is None:

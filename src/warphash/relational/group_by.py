@@ -12,7 +12,7 @@ import numpy as np
 from ..arrays.decimals import decimal_scale
 from ..errors import ParameterError
 from .aggregates import SIZE, Answer, Groups, aggregate_named, size_of
-from .composites import elements_on_gpu, row_elements_of, rows_at
+from .composites import elements_on_gpu, key_elements_of, rows_at
 from .decimal_sums import as_objects
 from .elements import Elements
 from .frame_groups import FrameGroupBy, refuse_unnamed
@@ -419,8 +419,8 @@ def group_by(
     Parameters
     ----------
     keys
-        As ``x`` of `unique`: an array, a list, a column, or a tuple of columns. Arrays of PyTorch and CuPy may be on a
-        GPU, and stay there. With ``on``, a frame as of `merge`.
+        As ``x`` of `unique`, with one axis: an array, a list, a column, or a tuple of columns. Arrays of PyTorch and
+        CuPy may be on a GPU, and stay there. With ``on``, a frame as of `merge`.
     on
         Of a frame: the name of the column with the keys, or a list of names. `GroupBy.agg` then takes columns by their
         names, and answers a frame.
@@ -441,7 +441,8 @@ def group_by(
     ParameterError
         If there is no such rule or order; and if a frame has no such column, or more than one.
     DeviceError, DtypeError, ShapeError
-        As `unique`; and `DtypeError` if ``keys`` is no frame, and ``on`` is given.
+        As `unique`; `ShapeError` for an array of several axes; and `DtypeError` if ``keys`` is no frame, and ``on`` is
+        given.
 
     Notes
     -----
@@ -467,7 +468,7 @@ def group_by(
         raise ParameterError(f"order must be 'first', 'sorted' or 'any', got {order!r}")
     missing, is_sorted = _MISSING[nulls], order == "sorted"
     if on is None:
-        return GroupBy(row_elements_of(keys), missing, is_sorted)
+        return GroupBy(key_elements_of(keys), missing, is_sorted)
     frame = frame_of(keys)
     places = named(frame.names, on, "on")
     return FrameGroupBy(frame, places, GroupBy(rows_at(frame, places), missing, is_sorted).agg)

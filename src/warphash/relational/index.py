@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 
 from ..errors import CorruptFile, DtypeError, ParameterError
 from . import index_file
-from .composites import check_alike, row_elements_of
+from .composites import alike, check_axes, key_elements_of, row_elements_of
 from .elements import Elements, KeptElements
 from .matches import How, JoinIndices, KeyRows, Order, checked_how, exported
 from .numbered import index_type
@@ -29,12 +29,14 @@ class Index:
     Parameters
     ----------
     keys
-        As ``x`` of `unique`. Keys may repeat. The rows of at most 16 columns are keys, too.
+        As ``x`` of `unique`, with one axis. Keys may repeat. The rows of at most 16 columns are keys, too. If they are
+        those of a frame, frames are looked up by the names of their columns.
 
     Raises
     ------
     DtypeError, DeviceError, ShapeError, MemoryError
-        As `unique`; and `DtypeError` for keys of more than 128 bytes, and for rows of more than 16 columns.
+        As `unique`; `ShapeError` for an array of several axes; and `DtypeError` for keys of more than 128 bytes, and
+        for rows of more than 16 columns.
 
     Notes
     -----
@@ -49,7 +51,7 @@ class Index:
     """
 
     def __init__(self, keys: Any) -> None:
-        given = row_elements_of(keys)
+        given = key_elements_of(keys)
         self._build(row_elements_of(given.taken(given.ranks(len(given)))))
 
     def _build(self, keys: KeptElements) -> None:
@@ -304,14 +306,13 @@ class Index:
         """
         checked_how(how, order)
         elements = self._sought(q)
+        check_axes(elements)
         dtype = index_type(index_dtype, max(len(elements), len(self)))
         return exported(elements, self._rows.joined(elements, how, order, dtype))
 
     def _sought(self, q: Any) -> Elements:
         """Some keys, in the form of those of the index."""
-        elements = row_elements_of(q)
-        check_alike(elements, self._elements)
-        return elements
+        return alike(row_elements_of(q), self._elements)
 
     def contains(self, q: Any) -> Any:
         """Find which of some keys are there.

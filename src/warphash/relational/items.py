@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.adapters.numpy import address_of
-from ..arrays.arrow_values import Valid, both
+from ..arrays.arrow_values import Names, Valid, both
 from ..arrays.key_types import check_key_type, packed_type
 from ..arrays.strings import NULL_LENGTH, StringRows
 from ..runtime.engine import Engine
@@ -43,10 +43,18 @@ class Fixed(NamedTuple):
         A contiguous NumPy array of ``n`` items, or of ``n`` rows of items.
     valid
         Which items are no nulls, bool[n]; None if all are.
+    names
+        Of the items of a row; None if they have none.
     """
 
     array: npt.NDArray[Any]
     valid: Valid = None
+    names: Names | None = None
+
+    @property
+    def are_absent(self) -> bool:
+        """Whether there is none but nulls. An empty list has a type that says nothing."""
+        return not len(self.array) if self.valid is None else not self.valid.any()
 
 
 class Text(NamedTuple):
@@ -68,6 +76,11 @@ class Text(NamedTuple):
     valid: Valid
     text: bool
     owner: Any
+
+    @property
+    def are_absent(self) -> bool:
+        """As of `Fixed`."""
+        return not len(self.array) if self.valid is None else not self.valid.any()
 
 
 Items = Fixed | Text

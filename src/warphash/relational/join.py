@@ -7,7 +7,7 @@ from typing import Any, Literal
 from ..errors import ParameterError
 from ..table.base import BaseTable
 from ..table.multimap import MultiMap
-from .composites import RowElements, check_alike, row_elements_of
+from .composites import RowElements, alike, check_axes, key_elements_of, row_elements_of
 from .device_elements import DeviceElements
 from .elements import Elements
 from .items import Missing
@@ -36,11 +36,11 @@ def join(
     Parameters
     ----------
     left, right
-        The keys of each side, as ``x`` of `unique`: a key for each row. Numbers are compared as numbers, whatever their
-        types are. If one is a tuple of columns, the other is one of as many (at most 16). Both are in host memory, or
-        on one GPU in arrays of one library. ``right`` may be a `HashMap` or a `MultiMap` whose values are rows: then
-        ``left`` is what its `find` takes, and ``how`` is ``"inner"``, ``"left"``, ``"semi"`` or ``"anti"``; for the
-        last two, any table will do.
+        The keys of each side, as ``x`` of `unique`, with one axis: a key for each row. Numbers are compared as numbers,
+        whatever their types are. Two frames are compared by the names of their columns. If one is a tuple of columns,
+        the other is one of as many (at most 16). Both are in host memory, or on one GPU in arrays of one library.
+        ``right`` may be a `HashMap` or a `MultiMap` whose values are rows: then ``left`` is what its `find` takes, and
+        ``how`` is ``"inner"``, ``"left"``, ``"semi"`` or ``"anti"``; for the last two, any table will do.
     how
         ``"inner"``: pairs alone. ``"left"``: left rows without a partner, too; ``"right"``: right rows without one;
         ``"outer"``: both. ``"semi"``: left rows with a partner, once each; ``"anti"``: those without one.
@@ -72,10 +72,12 @@ def join(
     DeviceError
         If one side is on a GPU, and the other one is not, or is of another library. A table takes arrays of any device.
     ShapeError
-        As `unique`; and if only one is a tuple of columns, or they are not of as many columns.
+        As `unique`; for an array of several axes; and if only one is a tuple of columns, or they are not of as many
+        columns.
     DtypeError
-        As `unique`; and for keys of more than 128 bytes, for rows of more than 16 columns, and for a table whose values
-        are no integers that ``index_dtype`` has.
+        As `unique`; for frames with columns of other names; for decimal beside floating-point numbers; and for keys of
+        more than 128 bytes, for rows of more than 16 columns, and for a table whose values are no integers that
+        ``index_dtype`` has.
     MemoryError
         If there is no room. Pairs are counted before their memory is taken.
 
@@ -96,12 +98,13 @@ def join(
     >>> warphash.join(users, warphash.HashMap.from_arrays(np.array([20, 30]), np.array([7, 8])), "left")
     JoinIndices(left=array([0, 1, 2]), right=array([-1,  7,  8]))
     """
-    elements = row_elements_of(left)
     if isinstance(right, BaseTable):
         check_rules(how, order, nulls, validate)
+        elements = _keys_of_table(left, right)
         made = _joined_with_table(left, elements, right, how, nulls, validate, index_dtype)
     else:
-        made = joined_rows(elements, row_elements_of(right), how, nulls, validate, order, index_dtype)
+        elements = key_elements_of(left)
+        made = joined_rows(elements, key_elements_of(right), how, nulls, validate, order, index_dtype)
     return exported(elements, made)
 
 
@@ -116,7 +119,7 @@ def joined_rows(
 ) -> JoinIndices:
     """The rows of `join`, as of `KeyRows.joined`. Raises as `join`."""
     check_rules(how, order, nulls, validate)
-    check_alike(elements, others)
+    elements = alike(elements, others)
     if isinstance(elements, DeviceElements):
         elements.beside(others)
     dtype = index_type(index_dtype, max(len(elements), len(others)))
@@ -136,6 +139,15 @@ def check_rules(how: How, order: Order, nulls: str, validate: str | None = None)
         raise ParameterError(f"nulls must be 'unequal' or 'equal', got {nulls!r}")
     if validate not in (None, "1:1", "1:m", "m:1", "m:m"):
         raise ParameterError(f"validate must be '1:1', '1:m', 'm:1', 'm:m' or None, got {validate!r}")
+
+
+def _keys_of_table(left: Any, table: BaseTable[Any]) -> Elements:
+    """Keys that a table is asked for: an array with two axes has rows, if the keys of the table are rows."""
+    elements = row_elements_of(left)
+    if len(elements.shape) == 2 and (table.key_dtype.shape or table.key_dtype.names):
+        return row_elements_of(left, 0)
+    check_axes(elements)
+    return elements
 
 
 def _joined_with_table(

@@ -37,6 +37,12 @@ __all__ = ["Known", "KnownItems", "KnownRows", "as_keys", "known_if_unique", "kn
 _MOST_WORDS = MAX_KEY_BYTES // 8
 """Columns of integers that are one key together."""
 
+_MENDS = {
+    "U": "give strings of any length, keys.astype(numpy.dtypes.StringDType())",
+    "S": "give bytes of any length, keys.astype(object)",
+}
+"""What to do with items that are too wide, by the kind of their type."""
+
 _WORDS_AT_ONCE = 1 << 20
 """Rows of columns of integers that go to their table together."""
 
@@ -120,6 +126,7 @@ class KnownItems:
         assume_unique: bool = True,
     ) -> None:
         self._like = items._replace(array=items.array[:0], valid=None)  # the type alone
+        self._are_absent = items.are_absent
         self._nan = nan
         self._null_code = -1
         self._code_type: np.dtype[Any] = INT64 if codes is None else codes.dtype
@@ -147,8 +154,10 @@ class KnownItems:
 
     def _keep_rows(self, rows: Packed, codes: Indices | None, assume_unique: bool) -> None:
         if rows.width > MAX_KEY_BYTES:
+            mend = _MENDS.get(self._like.array.dtype.kind, "take a hash of each")
             raise DtypeError(
-                f"an item to be looked up has at most {MAX_KEY_BYTES} bytes, got {rows.width}: take a hash"
+                f"an item to be looked up has at most {MAX_KEY_BYTES} bytes, got {rows.width} of "
+                f"{self._like.array.dtype}: {mend}"
             )
         if codes is None:
             self._table = set_of(rows)
@@ -199,7 +208,7 @@ class KnownItems:
     def _sought(self, items: Items) -> _Sought:
         """What is looked up of items."""
         there, n = items.valid, len(items.array)
-        compared = as_type_of(items, self._like)
+        compared = None if self._are_absent else as_type_of(items, self._like)
         if compared is None:
             return _Sought(None, np.zeros(n, np.bool_), None)
         there = both(there, compared.fits)
@@ -365,6 +374,11 @@ class KnownRows:
         null: Missing = "one",
         dtype: np.dtype[Any] = INT64,
     ) -> None:
+        if len(rows.columns) > _MOST_WORDS:
+            raise DtypeError(
+                f"rows that are looked up have at most {_MOST_WORDS} columns, got {len(rows.columns)}: name the "
+                "columns that are the key, or join several columns of text to one"
+            )
         self._columns, codes = [], []
         for column in rows.columns:
             numbers = column.number(Asked(codes=True))

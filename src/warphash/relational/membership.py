@@ -18,7 +18,7 @@ from ..runtime.engine import Engine
 from ..storage.groups.members import mark_members
 from ..table.maps import HashMap, HashSet
 from .comparable import as_type_of
-from .composites import RowElements, check_alike, row_elements_of
+from .composites import RowElements, alike, row_elements_of
 from .device_elements import DeviceElements
 from .device_known import DeviceKnown
 from .elements import Elements
@@ -52,7 +52,8 @@ def isin(
     test_elements
         An array, a list or a column to look them up in. Numbers are compared as numbers, whatever their types are. If
         ``element`` is on a GPU, these are on that GPU, too, or in host memory, and are copied there. If ``element`` is
-        a tuple of columns, a tuple of as many (at most 16) on the same device. Or an `Index`, a `HashSet` or a
+        a tuple of columns, a tuple of as many (at most 16) on the same device; if it is a frame, one with columns of
+        the same names, in any order. Or an `Index`, a `HashSet` or a
         `HashMap`, which has its own rules for NaN and nulls.
     assume_unique
         As of NumPy's function. The answer does not depend on it.
@@ -78,7 +79,8 @@ def isin(
     ShapeError
         As `unique`; and if only one is a tuple of columns, or they are not of as many columns.
     DtypeError, MemoryError
-        As `unique`.
+        As `unique`; and `DtypeError` for frames with columns of other names, and for decimal beside floating-point
+        numbers.
 
     Notes
     -----
@@ -116,15 +118,15 @@ def found_in(elements: Elements, given: Elements, *, nan: Missing, null: Missing
         If the others are on a GPU, and the elements are not there. Others in host memory are sent to the elements,
         unless they are rows.
     ShapeError
-        As `check_alike`.
+        As `alike`, which also raises `DtypeError`.
     """
-    check_alike(elements, given)
+    elements = alike(elements, given)
     if isinstance(given, RowElements):
         return known_of(given, given.number().firsts, nan=nan, null=null).contains(elements)
     if isinstance(elements, DeviceElements):
         return DeviceKnown(_there(given, elements), nan=nan).contains(elements)
     items, others = elements.items, given.items
-    compared = as_type_of(others, items)
+    compared = None if items.are_absent else as_type_of(others, items)
     if isinstance(items, Text) or (compared is None and items.array.dtype.kind in "SU"):  # bytes may equal strings
         known = others if compared is None else compared.items._replace(valid=others.valid)  # strings of any length
         return KnownItems(known, nan=nan, null=null).contains(elements)

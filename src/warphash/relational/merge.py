@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 from ..errors import DtypeError, ParameterError
+from .comparable import as_type_of
 from .composites import rows_at
-from .elements import concatenated, elements_of
+from .device_elements import DeviceElements
+from .elements import Elements, concatenated, elements_of
 from .frames import Frame, frame_of, named
+from .items import Text
 from .join import Validate, joined_rows
 from .matches import How, JoinIndices, checked_how
 
@@ -34,8 +39,9 @@ def merge(
     Parameters
     ----------
     left, right
-        Frames of one library: of pandas, Polars or PyArrow, or mappings of names to arrays. Objects with
-        ``__arrow_c_stream__``, such as relations of DuckDB, are Tables of PyArrow.
+        Frames of one library: of pandas, Polars or PyArrow, or mappings of names to arrays of one length. An array of
+        several axes is taken by its rows, and is no key. Objects with ``__arrow_c_stream__``, such as relations of
+        DuckDB, are Tables of PyArrow.
     how
         ``"inner"``: pairs of rows alone. ``"left"``: left rows without a partner, too; ``"right"``: right rows without
         one; ``"outer"``: both. ``"semi"``: left rows with a partner, once each; ``"anti"``: those without one.
@@ -65,9 +71,10 @@ def merge(
         If there is no such column, or more than one; if two columns would have one name; for other suffixes; and as
         `join`.
     DtypeError
-        For objects that are no frames; for frames of two libraries; and as `join`.
+        For objects that are no frames; for frames of two libraries; if a column of keys of both sides has a type that
+        lacks one of the keys; and as `join`.
     DeviceError, ShapeError, MemoryError
-        As `join`.
+        As `join`; and `ShapeError` for mappings of arrays of several lengths.
 
     Notes
     -----
@@ -184,13 +191,43 @@ def _of_rows(frame: Frame, place: int, rows: Any, may_lack: bool) -> Any:
     column = frame.column(place)
     if may_lack and len(rows) and bool((rows < 0).any()):
         return frame.with_nulls(column, rows)
-    return elements_of(column).taken(rows)
+    return elements_of(column, 0).taken(rows)
 
 
 def _either(left: Any, right: Any, rows: JoinIndices) -> Any:
-    """A column of keys: from the left side, or from the right one where no left row has the key."""
+    """A column of keys: from the left side, or from the right one where no left row has the key.
+
+    Raises
+    ------
+    DtypeError
+        If the common type of both sides lacks a key, as float64 lacks 2^53 + 1.
+    """
     both, behind = concatenated(left, right)
+    types = [getattr(side, "dtype", getattr(side, "type", None)) for side in (left, right)]
+    if None in types or types[0] != types[1]:
+        for side in (left, right):
+            _check_kept(side, both)
     places = rows.left + 0
     lacking = places < 0
     places[lacking] = rows.right[lacking] + behind
     return both.taken(places)
+
+
+def _check_kept(side: Any, both: Elements) -> None:
+    """Raise `DtypeError` if a common type of two columns has not all keys of one of them."""
+    elements = elements_of(side)
+    if isinstance(elements, DeviceElements) or isinstance(both, DeviceElements):
+        return
+    items, common = elements.items, both.items
+    kinds = [each.array.dtype.kind for each in (items, common)]
+    if isinstance(items, Text) or isinstance(common, Text) or kinds[0] not in "iu" or kinds[1] != "f":
+        return
+    compared = as_type_of(items, common)
+    assert compared is not None
+    fits = compared.fits if items.valid is None or compared.fits is None else compared.fits | ~items.valid
+    if fits is not None and not fits.all():
+        key, dtype = items.array[np.argmin(fits)], common.array.dtype
+        raise DtypeError(
+            f"expected keys that a common type of both sides has, and {dtype} has no {key}: convert the keys of one "
+            f"side, as to {items.array.dtype}"
+        )
