@@ -110,11 +110,6 @@ class ArrayState(NamedTuple, Generic[A]):
     displaced: Pairs | None = None
     awaited: int = 0
 
-    def leaving(self, left: tuple[Left, ...], awaited: int, *, vouched: bool = False) -> ArrayState[A]:
-        """The same with other batches that are left. It takes a third of the time of `_replace`."""
-        array, size, tombstones, had_vouched, _, displaced, _ = self
-        return ArrayState(array, size, tombstones, had_vouched or vouched, left, displaced, awaited)
-
 
 class Undo(NamedTuple, Generic[A]):
     """How to get back to the table before an update. ``saved`` is a copy of the slots, None if there were no keys."""
