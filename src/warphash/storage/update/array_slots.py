@@ -506,8 +506,9 @@ class ArraySlots(Generic[A]):
         if not ticket:
             self.state, self.recovery.step = state, step
             return False
-        left = (*state.left, Left(ticket, batch.n))
-        self.state = _leaving(state, left, state.awaited + batch.n, vouched=batch.unique)
+        whole, size, tombstones, vouched, before, displaced, awaited = state  # a third of the time of `_replace`
+        left, vouched = (*before, Left(ticket, batch.n)), vouched or batch.unique
+        self.state = ArrayState(whole, size, tombstones, vouched, left, displaced, awaited + batch.n)
         return True
 
     def _leave_erase(self, given: Batch) -> bool:
@@ -524,15 +525,14 @@ class ArraySlots(Generic[A]):
         if not ticket:
             self.state, self.recovery.step = state, step
             return False
-        self.state = _leaving(state, (*state.left, Left(ticket, 0)), state.awaited)
+        self.state = state._replace(left=(*state.left, Left(ticket, 0)))
         return True
 
     def _note_launches(self) -> None:
         """Note that the kernels of a batch are launched now, until the batch is among those that were left (`left`)."""
         self.recovery.step = self._recover_later
-        state = self.state
-        if state.left:
-            self.state = _leaving(state, (), state.awaited)
+        if self.state.left:
+            self.state = self.state._replace(left=())
 
     def _do(self, batch: Batch) -> None:
         """Do a batch, or take it back.
@@ -779,9 +779,3 @@ class ArraySlots(Generic[A]):
         state, size = self.state, self.state.array.scan(0, 0, 0, stream)
         gone = max(0, state.size - size) if self.remedy.leaves_tombstones else 0
         self.state = state._replace(size=size, tombstones=state.tombstones + gone, left=(), awaited=0)
-
-
-def _leaving(state: ArrayState[A], left: tuple[Left, ...], awaited: int, *, vouched: bool = False) -> ArrayState[A]:
-    """A state with other batches that are left. It takes a third of the time of `_replace`."""
-    array, size, tombstones, had_vouched, _, displaced, _ = state
-    return ArrayState(array, size, tombstones, had_vouched or vouched, left, displaced, awaited)
