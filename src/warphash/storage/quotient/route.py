@@ -101,6 +101,10 @@ ONE_PASS_RANGES = 512
 """Most ranges that one pass brings elements to: of 4,096 pairs of 4 + 4 bytes in a tile, 8 go to each range, two
 sectors of memory. More ranges take two passes."""
 
+WIDE_BYTES, MOST_WIDE_PARTS, MOST_WIDE_SHIFT = 16, 128, 8
+"""Elements of 16 bytes go to more parts than 128 only if a part would have more than 2^8 ranges: with 177 parts, the
+first pass takes longer by more than the second one takes for twice as many ranges (docs/performance/quotient.md)."""
+
 FEWEST_ELEMENTS = 1 << 16
 """Of a batch that goes in passes: a smaller one takes the time of its launches, and these are up to four more. A
 guess, as the next one; no device has decided."""
@@ -258,6 +262,8 @@ def pass_plan_for(facts: Facts, n: int, *, valued: bool = True) -> PassPlan | No
     element_bytes = facts.pair_bytes if valued else facts.key_bytes
     # An odd bit goes to the numbers of parts. So 1 G pairs are built 1.08 times as fast (docs/performance/quotient.md).
     shift = 0 if ranges <= ONE_PASS_RANGES else (ranges - 1).bit_length() // 2
+    if element_bytes == WIDE_BYTES and 0 < shift < MOST_WIDE_SHIFT and ranges > MOST_WIDE_PARTS << shift:
+        shift += 1
     if ranges > MOST_BINS * MOST_BINS:
         shift = MOST_RANGES.bit_length() - 1
     plan = PassPlan(n, ranges, shift, element_bytes, facts.key_bytes)
