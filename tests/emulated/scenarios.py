@@ -634,9 +634,15 @@ def sums_of_rows(case: Case, rng: np.random.Generator) -> None:
 
 def builds(case: Case, rng: np.random.Generator) -> None:
     """Tables made of arrays: of keys that nearly fill them, and of keys that repeat."""
-    keys = pool(case, rng, 300)
+    keys, full = pool(case, rng, 300), {"capacity": 300}
+    some_twice = rng.permutation(np.concatenate([keys[:270], keys[:30]]))
     with mock.patch.object(route, "MOST_FOR_A_BUCKET", 0):  # no build of a quotient table is an update of few
-        for batch, fill in ((keys, {"capacity": 300}), (crowd(keys, 900, rng), {}), (np.repeat(keys[:3], 200), {})):
+        for batch, fill in (
+            (keys, full),
+            (some_twice, full),
+            (crowd(keys, 900, rng), {}),
+            (np.repeat(keys[:3], 200), {}),
+        ):
             values = numbers(case, len(batch))
             table = case.from_arrays(batch, values, **fill)
             found_values, found = table.find(batch)

@@ -240,7 +240,8 @@ def test_tiles_of_passes(tmp_path: Path) -> None:
         "kPassTileBytes": route.TILE_BYTES,
         "kMostBins": route.MOST_BINS,
         "kMostRanges": route.MOST_RANGES,
-        "kMostCountedBins": route.MOST_COUNTED_BINS,
+        "kMostCountedBins": route.MOST_COUNTED_BINS[4],
+        "kMostNarrowBins": route.MOST_COUNTED_BINS[8],
         "kMostCounted": passes.MOST_COUNTED,
         "kRestoringThreads * kRestoringItems": passes.RESTORED,
     }

@@ -130,13 +130,21 @@ def test_all_elements_come_to_their_ranges(
         check_batches(with_ranges(key, value, ranges, device), key, value, n)
 
 
-@pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u8", "u8")])
-@pytest.mark.parametrize("ranges", [MOST_COUNTED_BINS, MOST_COUNTED_BINS + 1, 2 * MOST_COUNTED_BINS])
-def test_more_ranges_than_a_block_counts(device: str, key: str, value: str, ranges: int) -> None:
-    with in_passes(counted_bins=MOST_COUNTED_BINS, slices=2):
+@pytest.mark.parametrize(
+    ("key", "value", "ranges"),
+    [
+        *(("u4", "u4", MOST_COUNTED_BINS[4] + k) for k in (0, 1)),
+        *(("u8", "u8", MOST_COUNTED_BINS[4] + k) for k in (0, 1)),
+        *(("u8", "u8", MOST_COUNTED_BINS[8] + k) for k in (0, 1)),
+    ],
+)
+def test_as_many_ranges_as_a_block_counts_and_one_more(device: str, key: str, value: str, ranges: int) -> None:
+    """With 8 bits for each range, the counts of batches that repeat keys overflow, and the block counts again."""
+    most = MOST_COUNTED_BINS[int(key[1])]
+    with in_passes(counted_bins=most):
         array = with_ranges(key, value, ranges, device)
         plan = pass_plan_for(array._facts._replace(ranges=ranges), 4000)
-        assert plan and not plan.counts_parts and plan.slices == 1 + (ranges > MOST_COUNTED_BINS)
+        assert plan and plan.counts_parts == (ranges > most)
         check_batches(array, key, value, 4000)
 
 

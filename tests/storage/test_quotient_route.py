@@ -43,8 +43,8 @@ CPU = GPU._replace(on_gpu=False)
 FEW, ONE, RANGES = Way.FEW, Way.ONE_LAUNCH, Way.RANGES
 
 
-def with_ranges(ranges: int) -> Facts:
-    return Facts(True, 512 * ranges, ranges, 4, 8)
+def with_ranges(ranges: int, pair_bytes: int = 8) -> Facts:
+    return Facts(True, 512 * ranges, ranges, pair_bytes // 2, pair_bytes)
 
 
 UPDATES = [
@@ -139,6 +139,17 @@ def test_which_batches_go_in_passes() -> None:
     assert pass_plan_for(with_ranges(3_041_114), FEWEST_PER_SCATTERED_RANGE * 3_041_114 - 1) is None
     assert pass_plan_for(with_ranges(1), (1 << 16) - 1) is None and pass_plan_for(with_ranges(13_564), 800_000) is None
     assert pass_plan_for(with_ranges(ONE_PASS_RANGES)._replace(on_gpu=False), 1 << 20) is None
+
+
+@pytest.mark.parametrize(
+    ("ranges", "shift", "wide_shift"),
+    [(513, 5, 5), (8192, 6, 6), (16_384, 7, 7), (16_385, 7, 8), (32_768, 7, 8), (32_769, 8, 8), (65_537, 8, 8)],
+)
+def test_wide_pairs_go_to_fewer_parts(ranges: int, shift: int, wide_shift: int) -> None:
+    plans = [pass_plan_for(with_ranges(ranges, pair_bytes), 1 << 26) for pair_bytes in (8, 16)]
+    assert [plan and plan.shift for plan in plans] == [shift, wide_shift]
+    keys_alone = pass_plan_for(with_ranges(ranges, 16), 1 << 26, valued=False)
+    assert keys_alone and keys_alone.shift == shift
 
 
 def test_keys_alone_make_larger_tiles() -> None:

@@ -18,12 +18,11 @@ def in_passes(
     one_pass_ranges: int = 2,
     counted_bins: int = 5,
     *,
-    slices: int = 1,
     scatter: bool = False,
 ) -> Iterator[None]:
     """Make all batches but the smallest go in passes, through ranges of a few buckets.
 
-    Blocks count few elements. Of more than ``slices`` times ``counted_bins`` ranges, the parts are counted first. With
+    Blocks count few elements. Of more than ``counted_bins`` ranges, the parts are counted first. With
     ``scatter``, elements are scattered to 5 to 32 ranges, from parts of 16. Tables have to be made inside.
     """
     of_a_part = {"MOST_BINS": 2, "MOST_RANGES": 16} if scatter else {}
@@ -37,8 +36,7 @@ def in_passes(
             FEWEST_PER_RANGE=0,
             FEWEST_PER_SCATTERED_RANGE=0,
             ONE_PASS_RANGES=one_pass_ranges,
-            MOST_COUNTED_BINS=counted_bins,
-            MOST_SLICES={4: slices, 8: slices},
+            MOST_COUNTED_BINS=dict.fromkeys((4, 8), counted_bins),
             **of_a_part,
         ),
         mock.patch.multiple(array, MOST_RANGE_BUCKETS=range_buckets, _FEWEST_ALIKE=200),

@@ -90,7 +90,7 @@ struct InRange : OverQuotients {
       Rounds rounds;
     };
     u32 heads[kMostRangeBuckets];  // of each bucket's list: kIsListed and a thread, or without that bit any number
-    u32 listed;                    // in a build: elements left to rounds
+    u32 listed, left;              // in a build: elements left to later steps, and to rounds
     u32 stuck_counts[kTurns + 1];
     u32 claimed[kMostRangeBuckets / 32];  // a bit for each bucket, in step 6a
     u32 with_fresh[2];  // the last round that had an absent key, by where its elements begin in `brought`

@@ -89,8 +89,8 @@ class Passes:
 
         The batch has its own ``keys``, ``values``, ``n`` and ``report``. The lists of the report are empty.
         """
-        plan, n, widths, slices = self._plan, batch.n, self._widths, self._plan.slices
-        share = self._share(slices * n)
+        plan, n, widths = self._plan, batch.n, self._widths
+        share = self._share(n)
         two, counts_parts, parts, most_tiles = plan.shift > 0, plan.counts_parts, plan.parts, plan.tiles
         passes = PassBatch(n=n, report=batch.report, keys=batch.keys, values=batch.values)
         passes.touched, passes.parts, passes.part_shift = self._touched, parts, plan.shift
@@ -99,7 +99,7 @@ class Passes:
         if two:
             self._engine.fill(self._given, 0, self._tiles + 8 * most_tiles - self._given, stream)
         run, arrange, arranging = self._program.run_blocks, self._program.run, parts * _ARRANGING_THREADS
-        run(f"count{plan.key_bytes}", table, passes, slices * -(-n // share), stream)
+        run(f"count{plan.key_bytes}", table, passes, -(-n // share), stream)
         arrange(f"arrange_parts{widths}" if counts_parts else f"arrange{widths}", table, passes, arranging, stream)
         passes.target, passes.places = self._parted if two else self._brought, self._part_places
         run(f"to_parts{widths}", table, passes, -(-n // plan.tile), stream)

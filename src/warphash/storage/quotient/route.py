@@ -106,16 +106,20 @@ MOVED_BUCKETS = 1 << 20
 """Buckets that a scan reads at a time. Where memory is short, the pairs of no more buckets go to another array at a
 time."""
 
-TILE_BYTES, MOST_BINS, MOST_RANGES, MOST_COUNTED_BINS = 32 << 10, 1024, 8192, 24576
-"""``kPassTileBytes``, ``kMostBins``, ``kMostRanges``, ``kMostCountedBins``."""
+TILE_BYTES, MOST_BINS, MOST_RANGES = 32 << 10, 1024, 8192
+"""``kPassTileBytes``, ``kMostBins``, ``kMostRanges``."""
 
-MOST_SLICES = {4: 1, 8: 2}
-"""Most slices of the ranges that are counted apart, by the bytes of a key. Each slice reads all keys, mostly from the
-cache. Slices gain nothing for keys of 4 bytes (docs/performance/quotient.md)."""
+MOST_COUNTED_BINS = {4: 24576, 8: 49136}
+"""Ranges that a block counts, by the bytes of a key: ``kMostCountedBins`` and ``kMostNarrowBins``. More ranges are
+counted part by part, behind the first pass."""
 
 ONE_PASS_RANGES = 512
 """Most ranges that one pass brings elements to: of 4,096 pairs of 4 + 4 bytes in a tile, 8 go to each range, two
 sectors of memory. More ranges take two passes."""
+
+WIDE_BYTES, MOST_WIDE_PARTS, MOST_WIDE_SHIFT = 16, 128, 8
+"""Elements of 16 bytes go to more parts than 128 only if a part would have more than 2^8 ranges: with 177 parts, the
+first pass takes longer by more than the second one takes for twice as many ranges (docs/performance/quotient.md)."""
 
 FEWEST_ELEMENTS = 1 << 16
 """Of a batch that goes in passes: a smaller one takes the time of its launches, and these are up to four more. A
@@ -179,13 +183,8 @@ class PassPlan(NamedTuple):
 
     @property
     def counts_parts(self) -> bool:
-        """Whether the parts are counted first: so many ranges would take too many slices."""
-        return self.shift > 0 and self.ranges > MOST_SLICES[self.key_bytes] * MOST_COUNTED_BINS
-
-    @property
-    def slices(self) -> int:
-        """Slices of the ranges, each of which a block counts; 1 where the parts are counted."""
-        return 1 if self.counts_parts else -(-self.ranges // MOST_COUNTED_BINS)
+        """Whether the parts are counted first: a block has no room for the counters of so many ranges."""
+        return self.shift > 0 and self.ranges > MOST_COUNTED_BINS[self.key_bytes]
 
     @property
     def scatters(self) -> bool:
@@ -276,11 +275,14 @@ def pass_plan_for(facts: Facts, n: int, *, valued: bool = True) -> PassPlan | No
     ranges = facts.ranges
     if not facts.on_gpu or ranges > MOST_BINS * MOST_RANGES:
         return None
+    element_bytes = facts.pair_bytes if valued else facts.key_bytes
     # An odd bit goes to the numbers of parts. So 1 G pairs are built 1.08 times as fast (docs/performance/quotient.md).
     shift = 0 if ranges <= ONE_PASS_RANGES else (ranges - 1).bit_length() // 2
+    if element_bytes == WIDE_BYTES and 0 < shift < MOST_WIDE_SHIFT and ranges > MOST_WIDE_PARTS << shift:
+        shift += 1
     if ranges > MOST_BINS * MOST_BINS:
         shift = MOST_RANGES.bit_length() - 1
-    plan = PassPlan(n, ranges, shift, facts.pair_bytes if valued else facts.key_bytes, facts.key_bytes)
+    plan = PassPlan(n, ranges, shift, element_bytes, facts.key_bytes)
     fewest = FEWEST_PER_SCATTERED_RANGE if plan.scatters else FEWEST_PER_RANGE
     return plan if n >= max(FEWEST_ELEMENTS, fewest * ranges) else None
 

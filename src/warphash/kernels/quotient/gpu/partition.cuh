@@ -36,6 +36,9 @@
 // Protocol of a count, a block and its share of the caller's keys, or its tile of a part:
 //   1. Each thread adds its elements to the block's counters of their bins.
 //   2. The threads add each of these that is not zero to the counter of its bin in memory.
+// Keys of 8 bytes may have more ranges than a block has room for counters of 16 bits. Then its counters have 8 bits at
+// first. If one of them has overflowed, they do not sum up to the number of elements, and the block counts again, twice:
+// half of the bins with 16 bits each time.
 //
 // The counter of a range counts its elements, starts again when ranges are arranged, and hands out places to the last
 // pass. So it is the number of elements again when `apply` reads it. If parts are counted, the counter of a part does
@@ -51,9 +54,8 @@
 //
 // Why many ranges are counted behind the first pass. A block has room for the counters of kMostCountedBins ranges. Of
 // 271,000 ranges, all keys were read once for each of 12 slices of them: 22.5 ms for 1 G pairs, longer than both passes
-// (H200). The elements of a tile go to the ranges of one part, so they are read once more instead.
-// Up to two slices of keys of 8 bytes are counted apart all the same, since the second slice finds the keys in the
-// cache (storage/quotient/passes.py).
+// (H200). The elements of a tile go to the ranges of one part, so they are read once more instead. Of keys of 8 bytes, the
+// counters of up to kMostNarrowBins ranges have 8 bits.
 //
 // Why very many ranges have no arranged tiles. Two passes tell apart 2^20 ranges, 34 GB of lines. In a larger table, a
 // part has about as many ranges as a tile has elements, or more. Few elements of a tile would go to one range, so an
@@ -85,6 +87,7 @@ constexpr u32 kMostBins = 1024;           // that a tile is arranged by: parts o
 constexpr u32 kMostRanges = 8192;         // of a part
 constexpr u32 kPassThreads = block_threads(512);
 constexpr u32 kMostCountedBins = 24576;  // of 16 bits: they fill the 48 KB that a kernel may have of its own
+constexpr u32 kMostNarrowBins = 49136;   // of 8 bits
 constexpr u32 kMostCounted = 65535;      // elements of a block that counts, so that no 16 bits overflow
 constexpr u32 kRestoringThreads = block_threads(256), kRestoringItems = 8;
 
@@ -108,46 +111,52 @@ WARPHASH_FN u32* counters_of(const QuotientTable& t, const PassBatch& b) {
   return in_global(pointer<u32>(b.bin_ranges > 1 ? b.given : t.counters));
 }
 
-// A share of the caller's keys, and one slice of the bins. The blocks of one share follow each other.
+// A share of the caller's keys.
 template <class Word>
 struct CallersShare {
   static constexpr u32 kThreads = block_threads(1024), kBlocks = 2, kBins = kMostCountedBins;
+  static constexpr bool kIsNarrow = sizeof(Word) == 8;  // 8 bits are tried first
   const QuotientTable& t;
   const PassBatch& b;
   u64 first;
-  u32 n, first_bin;
+  u32 n;
   WARPHASH_FN CallersShare(const QuotientTable& table, const PassBatch& batch, u32 block) : t(table), b(batch) {
-    const u32 slices = (bins_of(t, b) - 1) / kBins + 1, share = block / slices;
-    first_bin = (block - share * slices) * kBins;
-    first = share * b.share;
+    first = block * b.share;
     n = first < b.n ? static_cast<u32>(b.n - first < b.share ? b.n - first : b.share) : 0;
     WARPHASH_ASSERT(b.share <= kMostCounted);
   }
   WARPHASH_FN Word load(u32 k) const { return load_once(pointer<const Word>(b.keys) + first + k); }
-  WARPHASH_FN u32 bin(Word key) const { return (range_of_hash(t, permuted(t, key)) >> bin_shift(b)) - first_bin; }
-  WARPHASH_FN u32 bins() const {
-    const u32 left = bins_of(t, b) - first_bin;
-    return left < kBins ? left : kBins;
-  }
-  WARPHASH_FN u32* counters() const { return counters_of(t, b) + first_bin; }
+  WARPHASH_FN u32 bin(Word key) const { return range_of_hash(t, permuted(t, key)) >> bin_shift(b); }
+  WARPHASH_FN u32 bins() const { return bins_of(t, b); }
+  WARPHASH_FN u32* counters() const { return counters_of(t, b); }
 };
 
 // A block counts the elements of a source in its bins, and adds what it has of each bin to the counter of that bin.
 template <class Source>
 struct Count : OverPasses {
   static constexpr u32 kThreads = Source::kThreads, kBlocks = Source::kBlocks;
+  using Item = decltype(static_cast<const Source*>(nullptr)->load(0));
+  static constexpr u32 kWords = Source::kBins / 2;
   struct Memory {
-    u32 counts[Source::kBins / 2];  // two bins in a word
+    u32 counts[kWords];
   };
   WARPHASH_FN static void run(const QuotientTable& t, const PassBatch& b) {
     const Source source(t, b, block());
     if (source.n == 0) return;  // the whole block
     const u32 bins = source.bins();
-    using Item = decltype(source.load(0));
-    constexpr u32 kAtOnce = 32 / sizeof(Item);  // elements of a thread that are on their way
     u32* const counts = static_cast<Memory*>(block_memory<sizeof(Memory)>())->counts;
+    if (Source::kIsNarrow && bins > Source::kBins && count<8>(source, counts, 0, bins)) return;
+    for (u32 first = 0; first < bins; first += Source::kBins)
+      count<16>(source, counts, first, bins - first < Source::kBins ? bins - first : Source::kBins);
+  }
 
-    for (u32 k = thread_in_block(); 2 * k < bins; k += threads_in_block()) counts[k] = 0;
+ private:
+  // Counts the elements of some bins with so many bits for each. False, and nothing is counted, if these were too few.
+  template <u32 kBits>
+  WARPHASH_FN static bool count(const Source& source, u32* counts, u32 first_bin, u32 bins) {
+    constexpr u32 kAtOnce = 32 / sizeof(Item);  // elements of a thread that are on their way
+    constexpr u32 kInWord = 32 / kBits, kMask = (1u << kBits) - 1;
+    for (u32 k = thread_in_block(); k * kInWord < bins; k += threads_in_block()) counts[k] = 0;
     block_barrier();
     for (u32 at = thread_in_block(); at < source.n; at += kAtOnce * threads_in_block()) {
       Item item[kAtOnce];
@@ -157,13 +166,38 @@ struct Count : OverPasses {
 #pragma unroll
       for (u32 k = 0; k < kAtOnce; ++k) {
         if (at + k * threads_in_block() >= source.n) continue;
-        const u32 bin = source.bin(item[k]);
-        if (bin < bins) atomic_add(counts + bin / 2, 1u << 16 * (bin % 2));
+        const u32 bin = source.bin(item[k]) - first_bin;
+        if (bin < bins) atomic_add(counts + bin / kInWord, 1u << kBits * (bin % kInWord));
       }
     }
     block_barrier();
+    if constexpr (kBits == 8) {
+      const bool overflowed = sum_of_bytes(counts, bins) != source.n;
+      block_barrier();  // all have read the sum
+      if (overflowed) return false;
+    }
     for (u32 bin = thread_in_block(); bin < bins; bin += threads_in_block())
-      if (const u32 count = counts[bin / 2] >> 16 * (bin % 2) & 0xffffu) atomic_add(source.counters() + bin, count);
+      if (const u32 count = counts[bin / kInWord] >> kBits * (bin % kInWord) & kMask)
+        atomic_add(source.counters() + first_bin + bin, count);
+    block_barrier();
+    return true;
+  }
+
+  // The sum of all counts of 8 bits. One of them that overflows is 256 less, and the next one at most 1 more: then the sum
+  // is not the number of elements. Barriers begin and end it.
+  WARPHASH_FN static u32 sum_of_bytes(u32* counts, u32 bins) {
+    u32* const sum = counts + kWords - 1;
+    if (thread_in_block() == 0) *sum = 0;
+    u32 mine = 0;
+    for (u32 k = thread_in_block(); 4 * k < bins; k += threads_in_block()) {
+      const u32 x = counts[k], pairs = (x & 0xff00ffu) + (x >> 8 & 0xff00ffu);
+      mine += (pairs & 0xffffu) + (pairs >> 16);
+    }
+    block_barrier();
+    mine = warp_sum(mine);
+    if (lane() == 0) atomic_add(sum, mine);
+    block_barrier();
+    return *sum;
   }
 };
 
@@ -319,6 +353,7 @@ struct TileOfPart {
   using Loaded = Brought;
   static constexpr u32 kTile = kPassTile<Word, kValueBytes>;
   static constexpr u32 kThreads = kPassThreads, kBlocks = 3, kBins = kMostRanges;
+  static constexpr bool kIsNarrow = false;
   const QuotientTable& t;
   const PassBatch& b;
   u32 first, n, first_range;
