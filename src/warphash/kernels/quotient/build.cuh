@@ -57,15 +57,12 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
   WARPHASH_FN void run() {
     WARPHASH_ASSERT(!b.erases);
     Base::lines = Lines::open_vacant(m.range, line_at(t, Base::first_bucket), Base::size, id, threads);
-    if (!b.unique)
-      for (u32 k = id; k < Seen::kWords; k += threads) m.before.words[k] = 0;
+    if (!b.unique) clear_map();
     if (id == 0) m.listed = 0;
     block_barrier();
-    u32 first = 0;
-    for (; first + kAtOnce * kThreads <= elements; first += kAtOnce * kThreads) put_first_keys<true>(first);
-    if (first < elements) put_first_keys<false>(first);
+    put_first_keys();
     block_barrier();
-    if (m.listed > threads && !b.unique) settle_present(m.listed);
+    settle_many();
     Base::in_rounds(
         m.listed, [&](u32 k) { return Base::brought(list()[k]); },
         [&](u32 first, bool live, const Brought& item) {
@@ -74,9 +71,29 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
     Base::finish();
   }
 
- private:
+ protected:
+  // Step 2. All threads of the block call it.
+  WARPHASH_FN void put_first_keys() {
+    u32 first = 0;
+    for (; first + kAtOnce * kThreads <= elements; first += kAtOnce * kThreads) put_first_keys<true>(first);
+    if (first < elements) put_first_keys<false>(first);
+  }
+  // Step 3, behind a barrier. All threads of the block call it.
+  WARPHASH_FN void settle_many() {
+    if (m.listed > threads && !b.unique) settle_present(m.listed);
+  }
+  WARPHASH_FN void clear_map() {
+    for (u32 k = id; k < Seen::kWords; k += threads) m.before.words[k] = 0;
+  }
+  // Of a key that no element is to take for a new one.
+  WARPHASH_FN void set_bit(Word hash) {
+    const u32 at = bit_of(hash);
+    Lines::set_bits(m.before.words + at / 32, 1u << at % 32);
+  }
+  // The listed elements.
   WARPHASH_FN u32* list() const { return pointer<u32>(b.left) + Base::start; }
 
+ private:
   // Step 2, for the elements from `first` on. All threads of the block call it. kAll: there are as many as they take.
   // A branch around an element would make a thread wait for its load or atomic before the next one begins. So there is
   // none: a thread that has no element loads the last one, and sets no bit and takes no slot for it.

@@ -41,6 +41,7 @@ __all__ = [
     "may_build",
     "most_few",
     "pass_plan_for",
+    "plan_to_grow",
     "puts_alone",
     "renewing_blocks",
     "shares_to_take_over",
@@ -267,6 +268,11 @@ def pass_plan_for(facts: Facts, n: int, *, valued: bool = True) -> PassPlan | No
     plan = PassPlan(n, ranges, shift, facts.pair_bytes if valued else facts.key_bytes, facts.key_bytes)
     fewest = FEWEST_PER_SCATTERED_RANGE if plan.scatters else FEWEST_PER_RANGE
     return plan if n >= max(FEWEST_ELEMENTS, fewest * ranges) else None
+
+
+def plan_to_grow(facts: Facts, n: int) -> PassPlan | None:
+    """Plan the passes of a batch that a larger table gets with the old pairs; None if it gets the pairs alone."""
+    return pass_plan_for(facts, n) if n <= MOST_ELEMENTS else None
 
 
 def ways_to_ranges(

@@ -52,9 +52,14 @@ class QuotientRemedy(Remedy[QuotientArray]):
     way_back = staticmethod(way_back)
 
     def build(self, store: Store, batch: Batch, more_slots: int | None) -> tuple[QuotientArray, int] | None:
-        """As `Remedy.build`, of a table without keys. On a GPU, if the elements need no flags."""
-        array = store.array
-        if more_slots is not None or (batch.flags and array.engine.window_bytes):
+        """As `Remedy.build`. On a GPU, a table without keys is built if the elements need no flags."""
+        array, size, *_ = store.state
+        if more_slots is not None:
+            grown = array.grown_with(more_slots, batch)
+            if grown is None or not grown[1].complete:
+                return None
+            return grown[0], size + grown[1].changed
+        if batch.flags and array.engine.window_bytes:
             return None
         outcome = array.update(batch)
         if outcome.complete:
