@@ -171,6 +171,24 @@ def test_pairs_that_are_guests_stay(device: str) -> None:
         check_pairs(table, keys, ~keys)
 
 
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_first_batch_with_flags_needs_no_cleared_lines(device: str, fits: bool) -> None:
+    keys = keys_of("u4", 20_000)
+    with in_passes(64):  # the lines are too many to be set to 0 with the counters
+        table = made("u4", "u4", 30_000 if fits else 500, device, load_factor=0.7)
+        engine, filled = array_of(table).engine, list[int]()
+        fill = engine.fill
+
+        def noted(target: int, byte: int, nbytes: int, stream: Any = None) -> None:
+            filled.append(nbytes)
+            fill(target, byte, nbytes, stream)
+
+        with mock.patch.object(engine, "fill", noted):
+            assert add(table, keys).all()
+        assert 64 * array_of(table).buckets not in filled
+        check_pairs(table, keys, ~keys)
+
+
 def narrow(table: Any, keys: Array, parts: int) -> Array:
     """Keys whose hash values are in the first of so many parts."""
     return keys[permuted(array_of(table), keys) < (1 << 32) // parts]
@@ -222,11 +240,18 @@ def test_what_does_not_grow_so(device: str) -> None:
 
 
 def test_the_plan_of_a_batch_that_comes_with_the_pairs() -> None:
-    facts = Facts(True, 11_500_000, 22_461, 4, 8)
-    assert plan_to_grow(facts, 10_000_000) == pass_plan_for(facts, 10_000_000) is not None
-    assert plan_to_grow(facts, 1_000_000) is None  # fewer than 64 for each range
-    assert plan_to_grow(facts, MOST_ELEMENTS) is not None and plan_to_grow(facts, MOST_ELEMENTS + 1) is None
-    assert plan_to_grow(facts._replace(on_gpu=False), LAUNCH_ELEMENTS) is None
+    facts, keep = Facts(True, 11_500_000, 22_461, 4, 8), Op.KEEP
+    assert plan_to_grow(facts, 10_000_000, keep) == pass_plan_for(facts, 10_000_000) is not None
+    assert plan_to_grow(facts, 1_000_000, keep) is None  # fewer than 64 for each range
+    assert plan_to_grow(facts, MOST_ELEMENTS, keep) is not None and plan_to_grow(facts, MOST_ELEMENTS + 1, keep) is None
+    assert plan_to_grow(facts._replace(on_gpu=False), LAUNCH_ELEMENTS, keep) is None
+
+
+def test_a_batch_that_can_be_left_comes_with_the_pairs_if_it_is_large() -> None:
+    facts = Facts(True, 4_000_000, 7813, 4, 8, puts_alone=True)
+    assert plan_to_grow(facts, 2_000_000, Op.KEEP) is not None and plan_to_grow(facts, 1_999_999, Op.KEEP) is None
+    assert plan_to_grow(facts, 1_999_999, Op.ADD) is not None  # it has no lanes
+    assert plan_to_grow(facts._replace(puts_alone=False), 1_999_999, Op.KEEP) is not None
 
 
 @pytest.mark.parametrize("once", [True, False])

@@ -15,6 +15,9 @@ counters after an interrupt.
 A new array is not `cleared`: its lines hold anything. `update` and `take_over` take it so; all else needs `clear`
 first. A build of elements that came in passes writes all lines, also those of ranges without elements. So does the
 kernel that takes over the lines of another array, and a build on a CPU if all ranges have elements.
+
+An array that grows for a batch in passes stays as it is: the new array gets its pairs and the batch by one kernel
+(`QuotientArray.grown_with`).
 """
 
 from __future__ import annotations
@@ -381,6 +384,10 @@ class QuotientArray:
         """Whether an update of ``n`` elements is one launch that leaves none: nothing can stop it half way."""
         return self._way_of(Op.KEEP, n) is Way.FEW
 
+    def goes_in_passes(self, n: int) -> bool:
+        """Whether the elements of a build of ``n`` come to their ranges in passes, if there is memory for these."""
+        return self._way_of(Op.KEEP, n) is Way.RANGES and route.pass_plan_for(self._facts, n) is not None
+
     def _way_of(self, op: int, n: int) -> Way:
         """The way of ``n`` elements of an update."""
         facts, blank = self._facts, self._is_blank
@@ -606,7 +613,7 @@ class QuotientArray:
             Before a kernel is launched.
         """
         form, stream = _form_for(self.kind, slots), given.stream
-        plan = route.plan_to_grow(form.facts, given.n)
+        plan = route.plan_to_grow(form.facts, given.n, given.op)
         if plan is None or form.spec.slots_per_bucket != self.spec.slots_per_bucket:
             return None
         new = self.sibling(slots, self.seed, stream)
