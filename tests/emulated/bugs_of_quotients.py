@@ -424,7 +424,7 @@ BUGS = [
     ),
     bug(
         "rounds begin before the slots are handed out",
-        "block_barrier();\n    if (m.listed > threads && !b.unique) settle_present(m.listed);",
+        "block_barrier();\n    settle_many();",
         "",
         builds,
     ),
