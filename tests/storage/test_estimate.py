@@ -7,6 +7,7 @@ import pytest
 
 from support.inside import parts_of, storage_of
 from warphash import HashSet
+from warphash.storage import estimate
 from warphash.storage.batch import Batch
 from warphash.storage.estimate import FEWEST_SKETCHED, distinct_of_sample, estimate_new_keys
 
@@ -35,6 +36,17 @@ def test_keys_of_the_table_are_not_new(device: str) -> None:
     assert estimated(table, np.arange(20_000, dtype="u4")) == 0
     new = estimated(table, np.arange(10_000, 30_000, dtype="u4"))
     assert 9_000 <= new <= 11_000
+
+
+@pytest.mark.parametrize("known", [0, 30_000])
+def test_behind_a_batch_of_new_keys_a_sample_does(known: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = HashSet("u4", device="emulated", capacity=60_000)
+    table.insert(np.arange(30_000, dtype="u4"))
+    keys = np.append(np.arange(known), 30_000 + np.arange(30_000) // 2).astype("u4")  # 15,000 new keys, each twice
+    held, sketched = parts_of(table).front.engine.from_host(keys), []
+    monkeypatch.setattr(estimate, "estimate_distinct", lambda *_: sketched.append(1) or 15_000)
+    new = estimate_new_keys(storage_of(table).store, Batch(held.ptr, 0, len(keys)), behind_new=True)
+    assert (new, len(sketched)) == ((15_000, 1) if known else (30_000, 0))
 
 
 def test_all_keys_of_a_small_batch_are_taken_for_new() -> None:

@@ -10,7 +10,7 @@ absent. If that share could be too large, all keys are entered into a sketch of 
 HyperLogLog, 2007), which tells how many of them differ, with a standard error of 1.15 percent; it reads each key once.
 
 If no key repeats in another sample (`sample.seem_distinct`), nearly all keys of the batch differ. Then the sketch is
-left out.
+left out. So it is behind a batch that brought new keys alone, if no key of the first sample is known.
 """
 
 from __future__ import annotations
@@ -41,13 +41,16 @@ _REGISTERS = 1 << 13
 """Of a sketch; ``kSketchBits`` in ``kernels/rows``."""
 
 
-def estimate_new_keys(store: Slots, batch: Batch, room: int = 0) -> int:
+def estimate_new_keys(store: Slots, batch: Batch, room: int = 0, *, behind_new: bool = False) -> int:
     """Estimate how many different keys of a batch are not in the store. Waits, unless the keys are unique.
 
     Parameters
     ----------
     room
         New keys that change nothing: if there are no more, the estimate need not be near.
+    behind_new
+        All elements of the batch before brought new keys. Then those of this one are taken for such, if the sample has
+        no known key.
 
     Raises
     ------
@@ -60,7 +63,7 @@ def estimate_new_keys(store: Slots, batch: Batch, room: int = 0) -> int:
     absent = n
     if store.size:
         absent = math.ceil(absent_share(store, keys, n, stream) * n)
-    if absent <= max(room, FEWEST_SKETCHED) or seem_distinct(store, keys, n):
+    if absent <= max(room, FEWEST_SKETCHED) or (behind_new and absent == n) or seem_distinct(store, keys, n):
         return absent
     return min(absent, estimate_distinct(store.engine, keys, store.spec.word_bytes, n, stream))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -203,23 +204,27 @@ def test_searches_among_tombstones_get_a_new_array() -> None:
 
 
 @pytest.mark.parametrize(
-    ("batches", "n", "waits"),
+    ("batches", "n", "estimated"),
     [
-        ([100, 100], 100, False),
+        ([100, 100], 100, None),
         ([100], 100, True),
-        ([100, 99], 100, True),
-        ([99, 100, 100], 100, False),
-        ([100, 100], 1_001, True),
+        ([100, 99], 100, False),
+        ([99, 100, 100], 100, None),
+        ([100, 100], 1_001, False),
+        ([], 100, False),
     ],
 )
 def test_behind_batches_of_new_keys_the_next_ones_keys_are_taken_for_new(
-    batches: list[int], n: int, waits: bool, monkeypatch: pytest.MonkeyPatch
+    batches: list[int], n: int, estimated: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Without an estimate, or by one that knows of the batch before."""
     made, _ = slots_of(1_000, 1_000)
-    monkeypatch.setattr(array_slots, "estimate_new_keys", lambda store, batch, room: 7)
+    asked = mock.Mock(return_value=7)
+    monkeypatch.setattr(array_slots, "estimate_new_keys", asked)
     for added in batches:
         made._note_share(100, added)
-    assert made._new_keys(Batch(0, 0, n), 5) == (7 if waits else n)
+    assert made._new_keys(Batch(0, 0, n), 5) == (n if estimated is None else 7)
+    assert [call.kwargs["behind_new"] for call in asked.call_args_list] == [estimated] * (estimated is not None)
 
 
 def test_an_erase_of_nothing_changes_nothing() -> None:

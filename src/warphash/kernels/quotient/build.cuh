@@ -65,17 +65,17 @@ struct SeenHashes<S, true> {
   WARPHASH_FN u32* tried() { return words + kTried; }
 };
 
-template <class D, class Lines>
-struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
+// kGuests: with steps 3 and 5.
+template <class D, class Lines, bool kGuests = kPlacesGuests<typename D::S>>
+struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S, kGuests>> {
   using S = typename D::S;
-  using Seen = SeenHashes<S>;
+  using Seen = SeenHashes<S, kGuests>;
   using Base = InRange<D, Lines, Seen>;
   using Word = typename S::Word;
   using Brought = typename S::Brought;
   using Base::b, Base::t, Base::m, Base::id, Base::threads, Base::elements;
   using Base::Base;
   static constexpr u32 kAtOnce = 4, kFew = 2, kThreads = Base::kThreads;
-  static constexpr bool kGuests = kPlacesGuests<S>;
   static constexpr u32 kIsNew = kGuests ? 1u << 31 : 0;  // with the number of a listed element: no other has its key
 
   // The listed ranges or, without a list, all.
@@ -90,19 +90,13 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
   WARPHASH_FN void run() {
     WARPHASH_ASSERT(!b.erases);
     Base::lines = Lines::open_vacant(m.range, line_at(t, Base::first_bucket), Base::size, id, threads);
-    clear_seen();
+    clear_seen(b.unique ? Seen::kWords : 0);
     if (id == 0) m.listed = m.left = 0;
     block_barrier();
-    u32 first = 0;
-    for (; first + kAtOnce * kThreads <= elements; first += kAtOnce * kThreads) put_first_keys<kAtOnce, true>(first);
-    if (kGuests && first + kFew * kThreads >= elements) {
-      if (first < elements) put_first_keys<kFew, false>(first);
-    } else {
-      if (first < elements) put_first_keys<kAtOnce, false>(first);
-    }
+    put_first_keys();
     block_barrier();
     if constexpr (kGuests) place_guests();
-    if (m.listed > threads && !b.unique) settle_present(m.listed);
+    settle_many();
     u32 left = m.listed;
     if constexpr (kGuests)
       if (left && left <= threads) left = place_rest(left);
@@ -114,17 +108,37 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
     Base::finish();
   }
 
- private:
-  WARPHASH_FN u32* list() const { return pointer<u32>(b.left) + Base::start; }
-  WARPHASH_FN static u32 number_in(u32 listed) { return listed & ~kIsNew; }
-
-  WARPHASH_FN void clear_seen() {
-    for (u32 k = id + (b.unique ? Seen::kWords : 0); k < sizeof(m.before.words) / 4; k += threads)
-      m.before.words[k] = 0;
+ protected:
+  // The maps from a word on: 0, or the first one behind that of step 2.
+  WARPHASH_FN void clear_seen(u32 first) {
+    for (u32 k = id + first; k < sizeof(m.before.words) / 4; k += threads) m.before.words[k] = 0;
     if constexpr (kGuests)
       if (id == 0) m.before.fresh = 0;
   }
+  // Step 2. All threads of the block call it.
+  WARPHASH_FN void put_first_keys() {
+    u32 first = 0;
+    for (; first + kAtOnce * kThreads <= elements; first += kAtOnce * kThreads) put_first_keys<kAtOnce, true>(first);
+    if (kGuests && first + kFew * kThreads >= elements) {
+      if (first < elements) put_first_keys<kFew, false>(first);
+    } else {
+      if (first < elements) put_first_keys<kAtOnce, false>(first);
+    }
+  }
+  // Step 4, behind a barrier. All threads of the block call it.
+  WARPHASH_FN void settle_many() {
+    if (m.listed > threads && !b.unique) settle_present(m.listed);
+  }
+  // Of a key that no element is to take for a new one.
+  WARPHASH_FN void set_bit(Word hash) {
+    const u32 at = bit_of(hash);
+    Lines::set_bits(m.before.words + at / 32, 1u << at % 32);
+  }
+  // The listed elements.
+  WARPHASH_FN u32* list() const { return pointer<u32>(b.left) + Base::start; }
+  WARPHASH_FN static u32 number_in(u32 listed) { return listed & ~kIsNew; }
 
+ private:
   // Step 2, for the elements from `first` on, kMine of each thread. All threads of the block call it. kAll: there are as
   // many as they take.
   // A branch around an element would make a thread wait for its load or atomic before the next one begins. So there is

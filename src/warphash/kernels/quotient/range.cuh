@@ -268,6 +268,17 @@ struct InRange : OverQuotients {
 
   // `element` is the number of this thread's element in the range.
   WARPHASH_FN void insert_round(u32 first, bool live, const Brought& item, u32 element) {
+    insert_in_round(first, live, item, [&](u8 with) {
+      changed += with == kChanged;
+      if (with == kUnplaced) note_unplaced();
+      flag(element, with);
+    });
+  }
+  WARPHASH_FN void note_unplaced() const { atomic_add(&report_of(b)->unplaced, u64(1)); }
+
+  // Calls note(with) behind the round, if the item of this thread is live. No two rounds of a range have the same `first`.
+  template <class Note>
+  WARPHASH_FN void insert_in_round(u32 first, bool live, const Brought& item, Note&& note) {
     const Home<Word> home = D::home_of(t, S::hash_of(item));
     Spot spot = {0, kNoSlot, false};
     if (live) {
@@ -290,9 +301,7 @@ struct InRange : OverQuotients {
         if (spot.found()) with = kPresent, combine_at(spot, item);
       }
     }
-    changed += with == kChanged;
-    if (with == kUnplaced) atomic_add(&report_of(b)->unplaced, u64(1));
-    flag(element, with);
+    note(with);
   }
 
   // Steps 3 to 6. All threads of a block call it, if one of them has an absent key.

@@ -15,12 +15,15 @@ counters after an interrupt.
 A new array is not `cleared`: its lines hold anything. `update` and `take_over` take it so; all else needs `clear`
 first. A build of elements that came in passes writes all lines, also those of ranges without elements. So does the
 kernel that takes over the lines of another array, and a build on a CPU (`group_build`).
+
+An array that grows for a batch in passes stays as it is: the new array gets its pairs and the batch by one kernel
+(`QuotientArray.grown_with`).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
@@ -83,6 +86,10 @@ _FIRST = ("update_locked", "find", "update_few")
 
 _MOST_ROUNDS = 8
 """Of a first update. What is left then mostly has a key in common, or no room."""
+
+
+_Apply = Callable[[QuotientBatch, Any], bool]
+"""Launches a kernel that applies the elements of a launch, on a stream. Whether it is a build."""
 
 
 class _ElementBuffers(NamedTuple):
@@ -209,6 +216,13 @@ def _form_of(
     return _Form(*fewest, *starts, facts, route.most_few(facts), table)
 
 
+def _form_for(kind: TableKind, slots: int) -> _Form:
+    """The form of an array with at least so many slots."""
+    engine = kind.engine
+    limits = engine.reach_bytes, MOST_RANGE_BUCKETS, route.SPARE_ELEMENTS
+    return _form_of(kind.spec, slots, engine.window_bytes > 0, *limits)
+
+
 def _buffer_sizes(spec: KernelSpec, ranges: int, n: int, numbered: bool) -> tuple[int, int, int, int]:
     """Bytes of ``n`` brought elements, of their numbers, of `_ElementBuffers.left`, and of the lists of ranges.
 
@@ -296,11 +310,10 @@ class QuotientArray:
     batch_type, find_fields, most_left, most_awaited = QuotientBatch, NO_FIELDS, MOST_LEFT, MOST_AWAITED
 
     def __init__(self, kind: TableKind, slots: int, seed: int, family: str, stream: Any = None) -> None:
-        self.engine, self.design, self.parameters, spec = self.kind = kind
+        self.engine, self.design, self.parameters, _ = self.kind = kind
         self.seed, self.family = seed, family
         engine = kind.engine
-        limits = engine.reach_bytes, MOST_RANGE_BUCKETS, route.SPARE_ELEMENTS
-        self._form = form = _form_of(spec, slots, engine.window_bytes > 0, *limits)
+        self._form = form = _form_for(kind, slots)
         self.spec = spec = form.spec
         self.buckets, self.ranges, self.slots, self._facts = form.buckets, form.ranges, form.slots, form.facts
         self.most_few = form.most_few
@@ -481,6 +494,10 @@ class QuotientArray:
     def is_one_launch(self, n: int) -> bool:
         """Whether an update of ``n`` elements is one launch that leaves none: nothing can stop it half way."""
         return n <= self.most_few and self._way_of(Op.KEEP, n) is Way.FEW
+
+    def goes_in_passes(self, n: int) -> bool:
+        """Whether the elements of a build of ``n`` come to their ranges in passes, if there is memory for these."""
+        return self._way_of(Op.KEEP, n) is Way.RANGES and route.pass_plan_for(self._facts, n) is not None
 
     def _way_of(self, op: int, n: int) -> Way:
         """The way of ``n`` elements of an update."""
@@ -679,14 +696,62 @@ class QuotientArray:
 
     def _take_over_lines(self, other: QuotientArray, stream: Any) -> Outcome:
         """Write all lines anew, of the pairs in those of an array with the same order. Allocates nothing."""
-        batch, source = TakeOverBatch(report=self._report), other.table
-        batch.source_slots, batch.source_buckets = source.slots, source.buckets
-        batch.source_range_buckets = source.range_buckets
+        batch = self._batch_of_lines(other)
         self._begin(batch, {}, stream)
         self._is_blank = False
         self.program.run_blocks("take_over", self.table, batch, self.ranges, stream)
         self.cleared = True
         report = read_report(self.engine, batch.report, stream)
+        return Outcome(report.changed, 0, report.unplaced, 0)
+
+    def _batch_of_lines(self, other: QuotientArray) -> TakeOverBatch:
+        """A batch that takes over the pairs of an array with the same order."""
+        batch, source = TakeOverBatch(report=self._report), other.table
+        batch.source_slots, batch.source_buckets = source.slots, source.buckets
+        batch.source_range_buckets = source.range_buckets
+        return batch
+
+    def grown_with(self, slots: int, given: Batch) -> tuple[Self, Outcome] | None:
+        """An array of at least so many slots, with the pairs of this one and those of a batch.
+
+        None for a batch whose elements do not go to the ranges in passes, in one launch, and for lines that hold other
+        parts of hashes. This array stays as it is. The outcome counts the keys of the batch. Waits.
+
+        Parameters
+        ----------
+        given
+            It combines no values.
+
+        Raises
+        ------
+        MemoryError
+            Before a kernel is launched.
+        """
+        form, stream = _form_for(self.kind, slots), given.stream
+        plan = route.plan_to_grow(form.facts, given.n, given.op)
+        if plan is None or form.spec.slots_per_bucket != self.spec.slots_per_bucket:
+            return None
+        new = self.sibling(slots, self.seed, stream)
+        return new, new._take_over_with(self, given, plan)
+
+    def _take_over_with(self, other: QuotientArray, given: Batch, plan: PassPlan) -> Outcome:
+        """As `_take_over_lines`, with the elements of a batch."""
+        stream = given.stream
+        self.program.expect(("take_over_with",))
+        passes = Passes(self.engine, self.spec, plan, given.flags != 0, stream)
+        whole = self._batch_of_lines(other)
+        batch = QuotientBatch.from_buffer(whole)  # the same words
+        batch.n, batch.op, batch.kind = given.n, given.op, given.kind
+        batch.keys, batch.values, batch.out_flags = given.keys, given.values, given.flags
+        self._begin(batch, {}, stream)
+
+        def apply(_: QuotientBatch, stream: Any) -> bool:
+            self._is_blank = False
+            self.program.run_blocks("take_over_with", self.table, whole, self.ranges, stream)
+            return False
+
+        report = self._go_in_passes(passes, batch, apply, True, stream)
+        self.cleared = True
         return Outcome(report.changed, 0, report.unplaced, 0)
 
     def _take_over(self, other: QuotientArray, size: int, buckets: int, stream: Any) -> Outcome:
@@ -730,7 +795,7 @@ class QuotientArray:
             if done:
                 engine.fill(batch.report, 0, LISTS_BYTES, stream)
             if isinstance(buffers.memory, Passes):
-                report = self._go_in_passes(buffers.memory, batch, not done, stream)
+                report = self._go_in_passes(buffers.memory, batch, self._apply, not done, stream)
             else:
                 report = self._go_directly(batch, buffers.left, stream)
         report = report or read_report(engine, batch.report, stream)
@@ -761,29 +826,34 @@ class QuotientArray:
         batch.indices, batch.count = 0, 0
         return self._settled(batch, left, self._apply(batch, stream), stream)
 
-    def _go_in_passes(self, passes: Passes, batch: QuotientBatch, is_first: bool, stream: Any) -> Report:
+    def _go_in_passes(self, passes: Passes, batch: QuotientBatch, apply: _Apply, is_first: bool, stream: Any) -> Report:
         """Bring the elements of a launch in passes, and apply them. The report of all launches so far.
 
         The flags of the elements are the caller's when the last pass has brought them back. Where values are added, an
         interrupt must find the flags of all elements that were applied.
+
+        Parameters
+        ----------
+        apply
+            `_apply`, or as it.
         """
         passes.bring(self.table, batch, stream)
         flags = batch.out_flags
         if not flags:
-            return self._settled(batch, passes.rest, self._apply(batch, stream), stream)
+            return self._settled(batch, passes.rest, apply(batch, stream), stream)
         batch.out_flags = passes.flags
-        apply = partial(self._apply_and_restore, passes, batch, flags, is_first, stream)
-        return apply() if batch.op in (Op.KEEP, Op.REPLACE) else uninterrupted(apply)
+        do = partial(self._apply_and_restore, passes, batch, apply, flags, is_first, stream)
+        return do() if batch.op in (Op.KEEP, Op.REPLACE) else uninterrupted(do)
 
     def _apply_and_restore(
-        self, passes: Passes, batch: QuotientBatch, flags: int, is_first: bool, stream: Any
+        self, passes: Passes, batch: QuotientBatch, apply: _Apply, flags: int, is_first: bool, stream: Any
     ) -> Report:
         """As `_go_in_passes`, behind the passes.
 
         Mostly all keys of a large batch are new, or none is. Then all flags are alike, and need no way back. Those of a
         smaller batch are on their way back while the host waits, which is in vain if some elements are left.
         """
-        built = self._apply(batch, stream)
+        built = apply(batch, stream)
         goes_ahead = batch.n < _FEWEST_ALIKE
         if goes_ahead:
             passes.restore_flags(self.table, batch.n, flags, stream)

@@ -45,6 +45,7 @@ __all__ = [
     "most_few",
     "parts_of",
     "pass_plan_for",
+    "plan_to_grow",
     "puts_alone",
     "renewing_blocks",
     "shares_to_take_over",
@@ -66,6 +67,10 @@ more of them, most are not done under locks."""
 FEWEST_ALONE = 50_000
 """Elements of an update from which on it begins without locks, and the keys whose two buckets are full have a launch of
 their own."""
+
+GROWN_FOR_A_BUCKET = 0.5
+"""Elements for each bucket of a larger table from which on a batch comes in with the old pairs, though it could have a
+lane for each element. A smaller one is left, and nobody waits for it."""
 
 KNOWN_SHARE = 0.25
 """Of the elements of the last batch, the share that brought new keys up to which a smaller update begins without locks,
@@ -285,6 +290,14 @@ def pass_plan_for(facts: Facts, n: int, *, valued: bool = True) -> PassPlan | No
     plan = PassPlan(n, ranges, shift, element_bytes, facts.key_bytes)
     fewest = FEWEST_PER_SCATTERED_RANGE if plan.scatters else FEWEST_PER_RANGE
     return plan if n >= max(FEWEST_ELEMENTS, fewest * ranges) else None
+
+
+def plan_to_grow(facts: Facts, n: int, op: int) -> PassPlan | None:
+    """Plan the passes of a batch that a larger table gets with the old pairs; None if it gets the pairs alone."""
+    if n > MOST_ELEMENTS:
+        return None
+    has_lanes = way_of_update(facts, n, op, is_blank=False) is Way.ONE_LAUNCH
+    return None if has_lanes and n < GROWN_FOR_A_BUCKET * facts.buckets else pass_plan_for(facts, n)
 
 
 def ways_to_ranges(

@@ -65,9 +65,18 @@ class QuotientRemedy(Remedy[QuotientArray]):
     way_back = staticmethod(way_back)
 
     def build(self, store: Store, batch: Batch, more_slots: int | None) -> tuple[QuotientArray, int] | None:
-        """As `Remedy.build`, of a table without keys. On a GPU, if the elements need no flags."""
-        array = store.array
-        if more_slots is not None or (batch.flags and array.engine.window_bytes):
+        """As `Remedy.build`. On a GPU, elements with flags are built in passes alone, and if they surely fit.
+
+        Passes write all lines, which need not be cleared then. Of a batch that does not fit, the work is done twice.
+        """
+        array, size, *_ = store.state
+        if more_slots is not None:
+            grown = array.grown_with(more_slots, batch)
+            if grown is None or not grown[1].complete:
+                return None
+            return grown[0], size + grown[1].changed
+        fits = batch.n <= store.safe_load_factor * array.slots
+        if batch.flags and array.engine.window_bytes and not (fits and array.goes_in_passes(batch.n)):
             return None
         if batch.shared and not array.may_build(batch.n):
             return None

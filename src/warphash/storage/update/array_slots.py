@@ -649,11 +649,12 @@ class ArraySlots(Generic[A]):
     def _new_keys(self, batch: Batch, room: int) -> int:
         """As `estimate_new_keys`, which waits. If some batches brought new keys alone, the next one is taken for such.
 
-        If it is none, the table may be twice as large as it need be.
+        If it is none, the table may be twice as large as it need be. Behind one such batch, a sample decides.
         """
-        if self._new_batches >= _STREAM_BATCHES and batch.n <= self.state.size:
+        batches = self._new_batches if batch.n <= self.state.size else 0
+        if batches >= _STREAM_BATCHES:
             return batch.n
-        return estimate_new_keys(self, batch, room)
+        return estimate_new_keys(self, batch, room, behind_new=batches > 0)
 
     def _keep_in_bounds(self, stream: Any, erased: bool = False) -> None:
         """Bring the load factor back within the bounds. Only an erase makes the table smaller."""

@@ -53,4 +53,6 @@ struct BlockARange : OverQuotients {
   WARPHASH_ENTRY(renew_filters, warphash::RenewFilters<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                       \
   WARPHASH_ENTRY(update_few, warphash::UpdateFew<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                             \
   WARPHASH_ENTRY(update_locked, warphash::UpdateLocked<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                       \
-  WARPHASH_ENTRY(take_over, warphash::BlockARange<warphash::TakeOverRange<WARPHASH_DESIGN(D, WORD, VALUE, N)>>)
+  WARPHASH_ENTRY(take_over, warphash::BlockARange<warphash::TakeOverRange<WARPHASH_DESIGN(D, WORD, VALUE, N)>>)   \
+  WARPHASH_ENTRY(take_over_with,                                                                                  \
+                 warphash::BlockARange<warphash::TakeOverRangeWithBatch<WARPHASH_DESIGN(D, WORD, VALUE, N)>>)

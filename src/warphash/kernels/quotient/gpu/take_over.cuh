@@ -16,6 +16,18 @@
 //      next slot of its home by a counter, as in a build (quotient/build.cuh).
 //   3. Keys whose home was full are listed in step 2, and are now inserted in rounds (quotient/range.cuh).
 //
+// A table that grows for a batch (`take_over_with`) gets the batch at once: its elements have been brought to the new
+// ranges before (quotient/gpu/partition.cuh). The old lines stay as they are, so the table keeps them if something fails.
+//   2. Each key that is taken also sets the bit of its hash in the map of a build.
+//   2b. The elements of the batch that find their bit clear are new keys, and take the next slots of their homes, as in
+//      step 2 of a build. The others are listed. If they are many, those whose keys are there leave the list.
+//   3b. Behind step 3, the listed elements are inserted in rounds: the pair of a key comes first.
+//   4. The elements of a crowded range stay where they are, for other kernels (quotient/crowds.cuh).
+//   The report counts the keys of the batch alone as changed.
+//
+// Why. The other way is a kernel for each: `take_over` writes the lines, and `apply` reads and writes all of them once
+// more, and inserts each element in rounds. Of a range of 512 lines, that is 64 KB more.
+//
 // The list. Until a block is done, nobody needs the lines in global memory to which its range goes. The list lies there:
 // 64 bytes a bucket. A range which that is too small for has far more keys than slots, and keys beyond it are unplaced.
 //
@@ -23,54 +35,54 @@
 //
 // Memory order: relaxed, as in quotient/range.cuh.
 #pragma once
+#include "quotient/build.cuh"
 #include "quotient/gpu/lines.cuh"
-#include "quotient/range.cuh"
 
 namespace warphash {
 
-template <class D>
-struct TakeOverRange : InRange<D, LinesByQuads> {
+// What both have in common. kWithBatch: of `take_over_with`. Base: of its blocks.
+template <class D, class Base, bool kWithBatch>
+struct TakeOverLines : Base {
   using Batch = TakeOverBatch;
   using Lines = LinesByQuads;
-  using Base = InRange<D, Lines>;
   using S = typename D::S;
   using Word = typename S::Word;
   using Value = typename S::Value;
   using Brought = typename S::Brought;
-  using Base::t, Base::m, Base::id, Base::threads, Base::size, Base::first_bucket;
+  using Base::b, Base::t, Base::m, Base::id, Base::threads, Base::size, Base::first_bucket, Base::elements;
   static constexpr u32 kAtOnce = 4;       // slots of a thread whose loads are under way
   static constexpr u32 kLinesAtOnce = 2;  // and lines, in a search for guests
 
   // All of them.
   WARPHASH_FN static u64 ranges_of(const QuotientTable& t, const Batch&) { return t.ranges; }
   WARPHASH_FN static u32 range_at(const Batch&, u64 number) { return static_cast<u32>(number); }
+  WARPHASH_FN static bool takes(const QuotientTable&, const Batch&, u32) { return true; }
 
-  WARPHASH_FN TakeOverRange(const QuotientTable& table, const Batch& batch, u32 number, void* memory)
+  WARPHASH_FN TakeOverLines(const QuotientTable& table, const Batch& batch, u32 number, void* memory)
       : Base(table, batch, number, memory) {
     old.slots = batch.source_slots;
     old.buckets = batch.source_buckets;
     old.range_buckets = batch.source_range_buckets;
   }
 
-  // The memory is prepared.
-  WARPHASH_FN void run() {
+ protected:
+  // Steps 1 and 2. The memory is prepared.
+  WARPHASH_FN void take_pairs() {
     Base::lines = Lines::open_vacant(m.range, line_at(t, first_bucket), size, id, threads);
+    if constexpr (kWithBatch) Base::clear_seen(0);
     if (id == 0) m.listed = 0;
     block_barrier();
     take_keys();
     block_barrier();
-    Base::in_rounds(
-        m.listed < most_listed() ? m.listed : most_listed(), [&](u32 k) { return list()[k]; },
-        [&](u32 first, bool live, const Brought& item) { Base::insert_round(first, live, item, first + id); });
-    Base::finish();
   }
+  // The pairs that step 2 has left, and how many they are.
+  WARPHASH_FN Brought* pairs() const { return reinterpret_cast<Brought*>(line_at(t, first_bucket)); }
+  WARPHASH_FN u32 listed_pairs() const { return m.listed < most_listed() ? m.listed : most_listed(); }
 
  private:
   QuotientTable old;  // as far as a hash and its place depend on it
 
-  WARPHASH_FN Brought* list() const { return reinterpret_cast<Brought*>(line_at(t, first_bucket)); }
   WARPHASH_FN u32 most_listed() const { return size * (sizeof(Line) / sizeof(Brought)); }
-
   WARPHASH_FN void take_keys() {
     const u64 of_old = old.buckets, of_new = t.ranges, number = Base::range;
     const u32 size_of_old = static_cast<u32>(old.range_buckets);
@@ -145,8 +157,9 @@ struct TakeOverRange : InRange<D, LinesByQuads> {
 #pragma unroll
     for (u32 j = 0; j < kN; ++j) {
       if (!(live >> j & 1)) continue;
+      if constexpr (kWithBatch) Base::set_bit(hashes[j]);
       if (slots[j] < S::kSlots)
-        Base::put_at_home(Brought::make(hashes[j], values[j]), slots[j]), ++Base::changed;
+        Base::put_at_home(Brought::make(hashes[j], values[j]), slots[j]), Base::changed += !kWithBatch;
       else
         leave(hashes[j], values[j]);
     }
@@ -154,9 +167,68 @@ struct TakeOverRange : InRange<D, LinesByQuads> {
   WARPHASH_FN void leave(Word hash, Value value) {
     const u32 place = Lines::add(&m.listed, 1u);
     if (place < most_listed())
-      list()[place] = Brought::make(hash, value);
+      pairs()[place] = Brought::make(hash, value);
     else
-      atomic_add(&report_of(Base::b)->unplaced, u64(1));
+      Base::note_unplaced();
+  }
+};
+
+template <class D>
+struct TakeOverRange : TakeOverLines<D, InRange<D, LinesByQuads>, false> {
+  using Base = TakeOverLines<D, InRange<D, LinesByQuads>, false>;
+  using Base::Base;
+  using typename Base::Brought;
+  WARPHASH_FN void run() {
+    Base::take_pairs();
+    Base::in_rounds(
+        Base::listed_pairs(), [&](u32 k) { return Base::pairs()[k]; },
+        [&](u32 first, bool live, const Brought& item) { Base::insert_round(first, live, item, first + Base::id); });
+    Base::finish();
+  }
+};
+
+template <class D>
+struct TakeOverRangeWithBatch : TakeOverLines<D, BuildRange<D, LinesByQuads, false>, true> {
+  using Base = TakeOverLines<D, BuildRange<D, LinesByQuads, false>, true>;
+  using Base::b, Base::m, Base::id, Base::threads, Base::elements;
+  using Base::Base;
+  using typename Base::Brought;
+  WARPHASH_FN void run() {
+    const bool crowded = is_crowded(b, elements, Base::size * Base::S::kSlots);
+    Base::take_pairs();
+    const u32 n_pairs = Base::listed_pairs();
+    block_barrier();  // all have read the length
+    if (id == 0) m.listed = 0;
+    block_barrier();
+    if (!crowded) Base::put_first_keys();
+    block_barrier();
+    Base::settle_many();
+    place_listed(n_pairs);
+    Base::finish();
+    if (!crowded || id != 0) return;
+    *counter_of(Base::t, Base::range) = elements;
+    enter_crowd(b, Base::range, elements);
+  }
+
+ private:
+  // Rounds for the pairs that are left, and then for the elements: no round has both, since the pair of a key comes first.
+  WARPHASH_FN void place_listed(u32 n_pairs) {
+    const u32 behind = (n_pairs + threads - 1) / threads * threads;
+    Base::in_rounds(
+        behind + m.listed,
+        [&](u32 k) {
+          return k < behind ? Base::pairs()[k < n_pairs ? k : 0] : Base::brought(Base::list()[k - behind]);
+        },
+        [&](u32 first, bool live, const Brought& item) {
+          const bool is_pair = first < behind;
+          live &= !is_pair || first + id < n_pairs;
+          Base::insert_in_round(first, live, item, [&](u8 with) {
+            if (with == kUnplaced) Base::note_unplaced();
+            if (is_pair) return;
+            Base::changed += with == kChanged;
+            Base::flag(Base::list()[first + id - behind], with);
+          });
+        });
   }
 };
 
