@@ -311,7 +311,9 @@ def test_joins_of_many_rows(make: Any, keys: int) -> None:
 
 
 def test_shapes_of_an_index(make: Any) -> None:
-    index = warphash.Index(make([[30, 10], [20, 7]], "i4"))
+    with pytest.raises(warphash.ShapeError, match="tuple"):
+        warphash.Index(make([[30, 10], [20, 7]], "i4"))
+    index = warphash.Index(make([30, 10, 20, 7], "i4"))
     assert len(index) == 4 and "4 keys" in repr(index)
     assert np.asarray(index.get_indexer(make([[7], [8]], "i8"))).tolist() == [[3], [-1]]
     with pytest.raises(warphash.ParameterError, match="get_indexer_non_unique"):
