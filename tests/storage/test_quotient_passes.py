@@ -395,10 +395,10 @@ class TestSchedules:
         ("right", "wrong"),
         [
             (
-                "atomic_add(counts + bin / 2, ",
-                "store_relaxed(counts + bin / 2, load_relaxed(counts + bin / 2) + ",
+                "atomic_add(counts + bin / kInWord, ",
+                "store_relaxed(counts + bin / kInWord, load_relaxed(counts + bin / kInWord) + ",
             ),
-            ("atomic_add(source.counters() + bin, ", "store_relaxed(source.counters() + bin, "),
+            ("atomic_add(source.counters() + first_bin + bin, ", "store_relaxed(source.counters() + first_bin + bin, "),
             ("return counter_of(t, first_range);", "return counter_of(t, 0);"),
             ("start = pointer<const u32>(t.starts)[first];", "start = 0;"),
             ("if (b.bin_ranges > 1) pointer<u32>(b.given)[part] = 0;", ""),
