@@ -522,7 +522,7 @@ def _answers_to(array: torch.Tensor) -> Answers:
 
 
 def _row_bytes(array: torch.Tensor) -> int:
-    return array.element_size() * int(np.prod(array.shape[1:]))
+    return int(array.element_size()) * int(np.prod(array.shape[1:]))
 
 
 def _name(dtype: torch.dtype) -> str:
