@@ -15,7 +15,7 @@ from ..arrays.decimals import decimal_scale, decimals_of_integers, in_scale_of, 
 from ..arrays.row_names import Names, RowNames
 from ..arrays.strings import ROW, rows_of
 from ..errors import DtypeError
-from .items import Fixed, Items, Text, text_items
+from .items import Fixed, Items, Text, are_absent, text_items
 
 __all__ = ["Compared", "as_type_of", "order_by_names"]
 
@@ -62,7 +62,7 @@ def as_type_of(given: Items, wanted: Items) -> Compared | None:
             given = given._replace(array=np.ascontiguousarray(given.array[:, order]), names=wanted.names)
         if given.array.shape[1:] != wanted.array.shape[1:]:
             return None
-        if not given.are_absent:
+        if not are_absent(given):
             _refuse_decimals_beside_floats(given.array.dtype, dtype)
         array, fits = _as_numbers(given.array, dtype)
     elif _are_bytes(wanted.array) and not given.text:

@@ -22,7 +22,19 @@ from ..arrays.strings import NULL_LENGTH, StringRows
 from ..runtime.engine import Engine
 from ..storage.strings.string_table import NUMBER_BYTES, StringTable
 
-__all__ = ["Fixed", "Items", "Missing", "Packed", "Text", "may_be_nan", "nan_among", "nan_at", "packed", "text_items"]
+__all__ = [
+    "Fixed",
+    "Items",
+    "Missing",
+    "Packed",
+    "Text",
+    "are_absent",
+    "may_be_nan",
+    "nan_among",
+    "nan_at",
+    "packed",
+    "text_items",
+]
 
 Missing = Literal["one", "apart", "dropped"]
 """What missing items are: all one key; each a key of its own; or no keys."""
@@ -51,11 +63,6 @@ class Fixed(NamedTuple):
     valid: Valid = None
     names: Names | None = None
 
-    @property
-    def are_absent(self) -> bool:
-        """Whether there is none but nulls. An empty list has a type that says nothing."""
-        return not len(self.array) if self.valid is None else not self.valid.any()
-
 
 class Text(NamedTuple):
     """Strings or bytes of any length.
@@ -77,13 +84,13 @@ class Text(NamedTuple):
     text: bool
     owner: Any
 
-    @property
-    def are_absent(self) -> bool:
-        """As of `Fixed`."""
-        return not len(self.array) if self.valid is None else not self.valid.any()
-
 
 Items = Fixed | Text
+
+
+def are_absent(items: Items) -> bool:
+    """Whether all items are nulls, or there are no items. Their type then says nothing: an empty list has one, too."""
+    return not len(items.array) if items.valid is None else not items.valid.any()
 
 
 class Packed(NamedTuple):

@@ -28,7 +28,7 @@ from .composites import RowElements
 from .device_elements import DeviceElements
 from .device_known import DeviceKnown, device_known_if_unique
 from .elements import Elements, KeptElements
-from .items import Fixed, Items, Missing, Packed, Text, packed
+from .items import Fixed, Items, Missing, Packed, Text, are_absent, packed
 from .numbered import INT64, Asked, Indices
 from .word_lookups import SomeCodes, some_codes_in
 
@@ -126,7 +126,7 @@ class KnownItems:
         assume_unique: bool = True,
     ) -> None:
         self._like = items._replace(array=items.array[:0], valid=None)  # the type alone
-        self._are_absent = items.are_absent
+        self._are_absent = are_absent(items)
         self._nan = nan
         self._null_code = -1
         self._code_type: np.dtype[Any] = INT64 if codes is None else codes.dtype

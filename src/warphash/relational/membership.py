@@ -23,7 +23,7 @@ from .device_elements import DeviceElements
 from .device_known import DeviceKnown
 from .elements import Elements
 from .index import Index
-from .items import Fixed, Missing, Packed, Text, packed
+from .items import Fixed, Missing, Packed, Text, are_absent, packed
 from .known import KnownItems, as_keys, known_of, set_of
 from .numbered import Asked, number_rows
 
@@ -126,7 +126,7 @@ def found_in(elements: Elements, given: Elements, *, nan: Missing, null: Missing
     if isinstance(elements, DeviceElements):
         return DeviceKnown(_there(given, elements), nan=nan).contains(elements)
     items, others = elements.items, given.items
-    compared = None if items.are_absent else as_type_of(others, items)
+    compared = None if are_absent(items) else as_type_of(others, items)
     if isinstance(items, Text) or (compared is None and items.array.dtype.kind in "SU"):  # bytes may equal strings
         known = others if compared is None else compared.items._replace(valid=others.valid)  # strings of any length
         return KnownItems(known, nan=nan, null=null).contains(elements)
