@@ -835,7 +835,7 @@ class QuotientArray:
         Parameters
         ----------
         apply
-            `_apply`, or as it.
+            `_apply`, or a function that launches another kernel for the same elements.
         """
         passes.bring(self.table, batch, stream)
         flags = batch.out_flags

@@ -340,9 +340,7 @@ class ArraySlots(Generic[A]):
         if not self._has_room_for_few(n) and not (self._await_first() and self._has_room_for_few(n)):
             return False
         array, size, tombstones, vouched, left, displaced, awaited = self.state
-        self.recovery.step = self._recover_later
-        if left:  # as `_note_launches`
-            self.state = ArrayState(array, size, tombstones, vouched, (), displaced, awaited)
+        self._note_launches()
         ticket = launch(keys, values, n, op, kind, flags, awaited, stream)
         left = (*left, Left(ticket, n))
         self.state = ArrayState(array, size, tombstones, vouched or unique, left, displaced, awaited + n)
@@ -531,8 +529,9 @@ class ArraySlots(Generic[A]):
     def _note_launches(self) -> None:
         """Note that the kernels of a batch are launched now, until the batch is among those that were left (`left`)."""
         self.recovery.step = self._recover_later
-        if self.state.left:
-            self.state = self.state._replace(left=())
+        array, size, tombstones, vouched, left, displaced, awaited = self.state  # a third of the time of `_replace`
+        if left:
+            self.state = ArrayState(array, size, tombstones, vouched, (), displaced, awaited)
 
     def _do(self, batch: Batch) -> None:
         """Do a batch, or take it back.
