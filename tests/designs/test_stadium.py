@@ -12,7 +12,7 @@ import pytest
 from emulated.scenarios import emulation
 from support.engines import missing, one_of_each
 from support.inside import storage_of
-from support.planting import planted
+from support.planting import planted_among
 from warphash import HashMap, HashSet, TableFull
 from warphash.storage.tickets.primes import next_prime
 
@@ -233,11 +233,9 @@ def test_the_paper_s_own_sizes_of_the_board() -> None:
 def test_an_insert_of_unique_keys_reads_no_slot_and_writes_one(ticket_bits: int) -> None:
     """Section III, Efficient Out-of-core Performance: the expensive write to the table happens only once."""
 
-    def no_look(source: str) -> str:
-        if "WARPHASH_ENTRIES(Stadium, " not in source:
-            return source
-        return planted(source, "++reads;", 'WARPHASH_ASSERT(false && "a slot is read"); ++reads;')
-
+    no_look = planted_among(
+        "WARPHASH_ENTRIES(Stadium, ", "++reads;", 'WARPHASH_ASSERT(false && "a slot is read"); ++reads;'
+    )
     keys = some_keys(300, "u8")
     with emulation(no_look, seed=1):
         table = made("u8", "u8", device="emulated", capacity=300, load_factor=0.95, ticket_bits=ticket_bits)

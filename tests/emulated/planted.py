@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from emulated.scenarios import Races, Scenario, without_cas128
-from support.planting import planted
+from support.planting import planted, planted_among
 from warphash.designs.base import class_name
 
 __all__ = ["Bug", "KernelBug", "impatient"]
@@ -42,7 +42,7 @@ class KernelBug:
 
     def plant(self, source: str) -> str:
         """The source with the bug; kernels of other programs as they are."""
-        return planted(source, self.right, self.wrong) if self.among in source else source
+        return planted_among(self.among, self.right, self.wrong)(source)
 
 
 @dataclass(frozen=True)

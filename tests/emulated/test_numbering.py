@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from emulated.scenarios import emulation, without_cas128
-from support.planting import planted
+from support.planting import planted_among
 from warphash.runtime.devices import engine_for
 from warphash.settings import ORDER_VARIABLE
 from warphash.storage.groups.numbering import number
@@ -59,7 +59,5 @@ BUGS = {
 
 @pytest.mark.parametrize("name", BUGS)
 def test_planted_bugs_are_seen(name: str) -> None:
-    def plant(source: str) -> str:
-        return planted(source, *BUGS[name]) if "claim_words8" in source else source
-
+    plant = planted_among("claim_words8", *BUGS[name])
     assert any(first_wrong(plant, 8, seed) for seed in range(1, 6))

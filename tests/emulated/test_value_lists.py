@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from emulated.scenarios import emulation
-from support.planting import planted
+from support.planting import planted_among
 from warphash import MultiMap, WarphashError
 
 Rewrite = Callable[[str], str]
@@ -80,7 +80,5 @@ BUGS = {
 
 @pytest.mark.parametrize("name", BUGS)
 def test_planted_bugs_are_seen(name: str) -> None:
-    def plant(source: str) -> str:
-        return planted(source, *BUGS[name]) if "struct LinkRuns" in source else source
-
+    plant = planted_among("struct LinkRuns", *BUGS[name])
     assert any(first_wrong(plant, seed) for seed in range(1, 6))

@@ -13,7 +13,7 @@ import pytest
 from support.engines import missing, one_of_each
 from support.faults import FAMILIES, VERBS, Repeating, all_faults, check_harmless, interrupts, scenarios
 from support.passes import in_passes
-from support.planting import planted
+from support.planting import planted, planted_among
 from support.quotients import SLOTS, add, array_of, check_combined, entries, launches, made, value_of
 from support.types import Array
 from warphash.runtime.emulated import engine as emulated
@@ -247,11 +247,8 @@ class TestSchedules:
         ],
     )
     def test_a_planted_bug_shows(self, right: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        def with_bug(source: str) -> str:
-            crowded = with_small_crowds(source)
-            return planted(crowded, right, wrong) if "struct Sampled" in source else source
-
-        assert any(disorder(with_bug, seed, monkeypatch) for seed in range(30))
+        plant = planted_among("struct Sampled", right, wrong)
+        assert any(disorder(lambda source: plant(with_small_crowds(source)), seed, monkeypatch) for seed in range(30))
 
     def test_a_planted_bug_of_a_build_shows(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Most homes are full when the repeated keys are sought, so many elements stay in the list."""
@@ -270,7 +267,7 @@ class TestSchedules:
                 return True
             return False
 
-        bad = EmulatedEngine(lambda source: planted(source, right, "") if "struct BuildRange" in source else source)
+        bad = EmulatedEngine(planted_among("struct BuildRange", right, ""))
         engine = EmulatedEngine()
         assert not any(goes_wrong(engine, seed) for seed in range(10))
         assert any(goes_wrong(bad, seed) for seed in range(30))

@@ -13,7 +13,7 @@ from support.faults import at_each_allocation, at_each_line
 from support.hashing import permuted
 from support.inside import storage_of
 from support.passes import in_passes
-from support.planting import planted
+from support.planting import planted_among
 from support.quotients import SLOTS, add, array_of, entries, keys_with, launches, made, value_of
 from support.types import Array
 from warphash import HashMap
@@ -328,8 +328,5 @@ class TestSchedules:
         ],
     )
     def test_a_planted_bug_shows(self, right: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        def with_bug(source: str) -> str:
-            return planted(source, right, wrong) if "struct TakeOverLines" in source else source
-
-        engine = EmulatedEngine(with_bug)
+        engine = EmulatedEngine(planted_among("struct TakeOverLines", right, wrong))
         assert any(self.is_wrong(engine, seed, monkeypatch) for seed in range(12))

@@ -15,7 +15,7 @@ from support.faults import FAMILIES, VERBS, Repeating, all_faults, check_harmles
 from support.hashing import permuted
 from support.inside import storage_of
 from support.passes import in_passes
-from support.planting import planted
+from support.planting import planted_among
 from support.quotients import SLOTS, made, value_of
 from support.refusals import refusing
 from warphash import TableFull
@@ -427,10 +427,7 @@ class TestSchedules:
         ],
     )
     def test_a_planted_bug_shows(self, right: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        def with_bug(source: str) -> str:
-            return planted(source, right, wrong) if "struct PassTile" in source else source
-
-        engine = EmulatedEngine(with_bug)
+        engine = EmulatedEngine(planted_among("struct PassTile", right, wrong))
         scatter = "bins[" in right
         assert any(disorder(engine, seed, monkeypatch, scatter=scatter) for seed in range(30))
 

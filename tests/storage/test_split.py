@@ -10,7 +10,7 @@ import pytest
 
 from support.engines import missing, one_of_each
 from support.inside import storage_of
-from support.planting import planted
+from support.planting import planted_among
 from support.types import distinct_keys, special_keys
 from warphash import HashMap, TableFull
 from warphash.designs import registry
@@ -166,8 +166,5 @@ class TestSchedules:
         assert not any(torn(engine, seed, monkeypatch) for seed in range(40))
 
     def test_a_pass_that_does_not_wait_for_its_readers_shows(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def plant(source: str) -> str:
-            return planted(source, "    warp_barrier();\n", "") if "split.cuh" in source else source
-
-        engine = EmulatedEngine(plant)
+        engine = EmulatedEngine(planted_among("split.cuh", "    warp_barrier();\n", ""))
         assert any(torn(engine, seed, monkeypatch) for seed in range(30))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 from emulated.scenarios import emulation
 from support.engines import missing, one_of_each
 from support.inside import storage_of
+from support.planting import planted_among
 from warphash.errors import ParameterError
 from warphash.lab.bench.runner import Lab, Setting
 from warphash.lab.data.workloads import make
@@ -111,14 +111,6 @@ def test_the_hybrid_collaborates_from_the_threshold_on() -> None:
     assert measure_slices(lab, drawn, Setting("stadium", {}), 0.8).mismatches == 0
 
 
-def with_planted(old: str, new: str) -> Callable[[str], str]:
-    def rewrite(source: str) -> str:
-        assert old in source or "struct Interleaved" not in source
-        return source.replace(old, new) if "struct Interleaved" in source else source
-
-    return rewrite
-
-
 @NO_EMULATION
 @pytest.mark.parametrize(("lanes", "ticket_bits"), [("stash", 1), ("stash", 2), ("clstash", 1), ("clstash", 8)])
 def test_no_schedule_shows_a_find_a_slot_under_way(lanes: str, ticket_bits: int) -> None:
@@ -132,6 +124,6 @@ def test_no_schedule_shows_a_find_a_slot_under_way(lanes: str, ticket_bits: int)
 @NO_EMULATION
 def test_a_find_that_trusts_a_slot_under_way_is_noticed() -> None:
     """A planted bug: a find takes a slot of matching info bits for its own without a look at the key."""
-    planted = with_planted("return seen.key == key ? end(At::kFound)", "return true ? end(At::kFound)")
-    with emulation(planted, 1):
+    right, wrong = "return seen.key == key ? end(At::kFound)", "return true ? end(At::kFound)"
+    with emulation(planted_among("struct Interleaved", right, wrong), 1):
         assert measured("emulated", STASH, 1200, 400, 1.0).mismatches > 0

@@ -12,7 +12,7 @@ import pytest
 from support.engines import missing, one_of_each
 from support.extremes import numbers, winners
 from support.faults import FAMILIES, VERBS, Repeating, all_faults, check_harmless
-from support.planting import planted
+from support.planting import planted_among
 from support.types import Array
 from warphash import HashMap, HashSet, MultiMap, TableFull
 from warphash.runtime.abi import Op
@@ -289,9 +289,6 @@ class TestSchedules:
         ids=["taken too early", "taken by two", "summed twice"],
     )
     def test_a_planted_bug_shows(self, right: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        def plant(source: str) -> str:
-            return planted(source, right, wrong) if "struct Aggregate " in source else source
-
-        engine = EmulatedEngine(plant)
+        engine = EmulatedEngine(planted_among("struct Aggregate ", right, wrong))
         shapes = ("equal", "sorted", "again and again")
         assert any(is_wrong(engine, seed, shape, monkeypatch) for seed in range(1, 30) for shape in shapes)

@@ -13,7 +13,7 @@ import pytest
 from support.engines import missing, one_of_each
 from support.hashing import first_buckets
 from support.inside import storage_of
-from support.planting import planted
+from support.planting import planted_among
 from support.refusals import refusing
 from warphash import HashMap, HashSet
 from warphash.arrays.adapters.engine import ENGINE_MEMORY
@@ -609,5 +609,5 @@ class TestSchedules:
         ids=["answers are taken before they are there", "a tile is arranged too early", "a run begins too late"],
     )
     def test_a_planted_bug_shows(self, right: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        engine = EmulatedEngine(lambda unit: planted(unit, right, wrong) if "RestoreOrder" in unit else unit)
+        engine = EmulatedEngine(planted_among("RestoreOrder", right, wrong))
         assert any(disorder(engine, seed, monkeypatch) for seed in range(30))

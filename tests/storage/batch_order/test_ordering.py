@@ -12,7 +12,7 @@ from support.engines import missing, narrow, one_of_each
 from support.faults import OLD, VERBS, Array, Family, Scenario, all_faults, check_harmless, new_values
 from support.hashing import first_buckets
 from support.inside import storage_of
-from support.planting import planted
+from support.planting import planted, planted_among
 from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.abi import Flag
 from warphash.runtime.devices import engine_for
@@ -293,8 +293,5 @@ class TestTwoRounds:
         ids=["a bucket that was not read", "the primary bucket is never read again", "what is left is not listed"],
     )
     def test_a_planted_bug_shows(self, right: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        def plant(source: str) -> str:
-            return planted(source, right, wrong) if "struct Iceberg " in source else source
-
-        engine = EmulatedEngine(plant)
+        engine = EmulatedEngine(planted_among("struct Iceberg ", right, wrong))
         assert any(misplaced(engine, seed, monkeypatch) for seed in range(10))
