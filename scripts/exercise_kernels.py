@@ -334,7 +334,8 @@ def main() -> None:
     given = options.parse_args()
     by_parts = mock.patch.multiple(lookups, FEWEST_PARTITIONED=1, lookup_parts_of=parts_of_any_table)
     few = {"FEWEST_ELEMENTS": 1, "FEWEST_PER_RANGE": 0, "FEWEST_PER_SCATTERED_RANGE": 0, "ONE_PASS_RANGES": 2}
-    ways = {"MOST_COUNTED_BINS": {4: 10, 8: 10}, "MOST_BINS": 16}  # tables of quotients have 10, 22 and thousands of ranges
+    # Tables of quotients have 10, 22 and thousands of ranges.
+    ways = {"MOST_COUNTED_BINS": dict.fromkeys((4, 8), 10), "MOST_BINS": 16}
     in_passes = mock.patch.multiple(route, **few, **ways)
     for design in given.design or registry.names():
         made = list(tables(design, given.device))
