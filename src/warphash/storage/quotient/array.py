@@ -212,8 +212,8 @@ def _form_of(
     facts = route.Facts(on_gpu, buckets, ranges, spec.word_bytes, spec.slot_bytes, alone, in_reach)
     table = QuotientTable(buckets=buckets, ranges=ranges, range_buckets=range_buckets, **dict(spec.constants))
     slots, starts = each * buckets, (report, updates, lines, zeroed, end)
-    fewest = spec, buckets, ranges, slots, beside_bytes, spare_bytes, tuple(spare_starts)
-    return _Form(*fewest, *starts, facts, route.most_few(facts), table)
+    sizes_and_spare = spec, buckets, ranges, slots, beside_bytes, spare_bytes, tuple(spare_starts)
+    return _Form(*sizes_and_spare, *starts, facts, route.most_few(facts), table)
 
 
 def _form_for(kind: TableKind, slots: int) -> _Form:
@@ -522,11 +522,8 @@ class QuotientArray:
         MemoryError
             Before a kernel is launched.
         """
-        updates, stream, n = (
-            self._updates or self._make_updates(),
-            given.stream,
-            listed.n if listed else given.n,
-        )
+        updates, stream = self._updates or self._make_updates(), given.stream
+        n = listed.n if listed else given.n
         lists = None if way is Way.FEW else self.engine.allocate(8 * n, stream)
         self._launch(updates.batch_of(given, listed, count_probes, lists.ptr if lists else 0), way, 1.0, stream)
 
