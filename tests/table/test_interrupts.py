@@ -16,7 +16,7 @@ import pytest
 from support.engines import missing
 from support.faults import FAMILIES, LOCKS, SOME, Fault, Scenario, interrupts, scenarios
 
-UNAWAITED = ("insert", "upsert", "erase", "reserve", "find", "__len__")
+UNAWAITED = ("insert", "upsert", "erase", "reserve", "clear", "find", "__len__")
 """Verbs that leave a batch under way, or find one, on an engine that works beside the host."""
 
 UNAWAITED_FAMILIES = ("buckets", "lists", "subtables")

@@ -6,9 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pytest
 
-from warphash import TableFull
+from support.engines import one_of_each
+from support.inside import storage_of
+from warphash import HashMap, TableFull
 from warphash.runtime.devices import engine_for
 from warphash.storage.batch import Batch
 from warphash.storage.resize_log import Cause
@@ -231,3 +234,24 @@ def test_an_erase_of_nothing_changes_nothing() -> None:
     made, _ = slots_of(1000, 100)
     made.erase(0, 0)
     assert made.state.size == 100
+
+
+@pytest.mark.parametrize("design", ["quotient_cuckoo", "bucketed_cuckoo"])
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+def test_an_interrupted_clear_behind_batches_that_were_left(device: str, design: str) -> None:
+    table = HashMap("u8", "u8", capacity=400, design=design, device=device)
+    keys = np.arange(1, 81, dtype="u8")
+    for part in np.array_split(keys, 2):
+        table.insert(part, part)
+    store: Any = storage_of(table).store
+    array = store.state.array
+    forget = array.forget
+
+    def interrupt(stream: Any = None) -> None:
+        forget(stream)
+        raise KeyboardInterrupt
+
+    with mock.patch.object(array, "forget", interrupt), pytest.raises(KeyboardInterrupt):
+        table.clear()
+    assert len(table) == table.contains(keys).sum() == 0
+    table.check()

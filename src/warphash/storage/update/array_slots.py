@@ -611,6 +611,7 @@ class ArraySlots(Generic[A]):
         if self.recovery.step not in (None, self._clear_later):  # kernels may be under way, on any stream
             self.engine.synchronize(None)
         array, self._left_build = self.state.array, None
+        self.state = self.state._replace(left=(), awaited=0)  # of no use any more; behind an interrupt, all is counted
         self.recovery.step = self._clear_later
         array.forget(stream)
         self.state = ArrayState(array, 0)
