@@ -164,6 +164,29 @@ def test_where_no_thread_has_memory_for_lines_a_batch_is_applied(monkeypatch: py
     table.check()
 
 
+@pytest.mark.parametrize("has_values", [True, False])
+def test_a_batch_for_which_no_memory_is_left_leaves_no_line(has_values: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread has no memory for lines that wait, and then there is none to bring the elements one by one."""
+    table = made("u4", "u4" if has_values else None, 3000, device="cpu")
+    engine, scatter = array_of(table).engine, group_build.GroupBuild.scatter
+
+    def refused(*given: Any) -> Any:
+        raise MemoryError("none left")
+
+    def failed(build: group_build.GroupBuild) -> bool:
+        assert scatter(build)
+        monkeypatch.setattr(engine, "allocate", refused)
+        return False
+
+    monkeypatch.setattr(group_build.GroupBuild, "scatter", failed)
+    given = np.arange(1, 3001, dtype="u4")
+    with pytest.raises(MemoryError):
+        table.insert(given, given) if has_values else table.insert(given)
+    monkeypatch.undo()
+    assert len(table) == 0 and not table.contains(np.arange(1 << 21, dtype="u4")).any()
+    table.check()
+
+
 @pytest.mark.parametrize("slots", [4 * 512 * 4096, 4 * 512 * 4096 + 1, 30_000_000, 417_000_001])
 def test_many_ranges_are_whole_groups(slots: int) -> None:
     layout: Any = array_of(made("u8", "u8", 100)).spec.layout

@@ -460,14 +460,21 @@ class QuotientArray:
         if not build.scatter():
             if given.shared:
                 return Outcome(0, 0, given.n, 0)
+            self._forget_build(given)
             raise MemoryError("there is no memory to bring the elements of a batch to their places")
         self._is_blank = False
         counts = build.write_lines()
         if counts.mismatches:
-            self.clear(given.stream)
+            self._forget_build(given)
             raise MemoryError("there is no memory to build the lines of a table in")
         self.cleared = True
         return Outcome(counts.changed, 0, counts.unplaced, 0)
+
+    def _forget_build(self, given: Batch) -> None:
+        """Forget what a build has written to the lines and the flags: the batch goes another way."""
+        self.clear(given.stream)
+        if given.flags:
+            self.engine.fill(given.flags, Flag.UNPLACED, given.n, given.stream)
 
     def leave_build(self, given: Batch) -> LeftBuild | None:
         """Launch a build of elements that come in passes, all at once, and do not wait for it; None for other batches.
