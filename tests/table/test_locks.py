@@ -16,6 +16,7 @@ import pytest
 
 from support.faults import LOCKS, Interrupt
 from warphash import HashMap, NestedCall
+from warphash.storage.uninterrupted import uninterrupted
 from warphash.table.locks import ReadWriteLock
 
 MOMENT = 0.05
@@ -313,17 +314,39 @@ def test_a_thread_that_reads_may_read_again() -> None:
     assert not lock.read(outer)
 
 
+def here(work: Callable[[], Any]) -> Any:
+    return work()
+
+
+@pytest.mark.parametrize("done", [here, uninterrupted], ids=["here", "by another thread"])
 @pytest.mark.parametrize(("outer", "inner"), [("write", "read"), ("write", "write"), ("read", "write")])
-def test_a_call_within_a_call_that_it_would_wait_for_is_refused(outer: str, inner: str) -> None:
+def test_a_call_within_a_call_that_it_would_wait_for_is_refused(outer: str, inner: str, done: Any) -> None:
+    """Also if the call comes from work that another thread does for the outer call."""
     lock = ReadWriteLock()
 
     def call() -> None:
         with pytest.raises(NestedCall, match="call the table later"):
-            getattr(lock, inner)(lambda: None)
+            done(lambda: getattr(lock, inner)(lambda: None))
         assert lock.write_within(0.01, lambda: None) is False
         assert not Walk(lock.write).is_inside  # the outer call still holds the lock
 
     getattr(lock, outer)(call)
+
+
+def test_work_of_a_thread_that_reads_may_read_though_a_writer_waits() -> None:
+    lock, reads, done = ReadWriteLock(), threading.Event(), list[str]()
+
+    def outer() -> None:
+        reads.set()
+        while not lock._waiting_to_write:
+            time.sleep(0.001)
+        uninterrupted(lambda: lock.read(lambda: done.append("read")))
+
+    writer = threading.Thread(target=lambda: reads.wait() and lock.write(lambda: done.append("write")))
+    writer.start()
+    lock.read(outer)
+    writer.join()
+    assert done == ["read", "write"]
 
 
 def test_a_handler_that_calls_a_table_in_the_midst_of_an_update() -> None:

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from ..errors import ProcessError
 
-__all__ = ["uninterrupted"]
+__all__ = ["caller_of_work", "uninterrupted"]
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ def uninterrupted(work: Callable[[], T]) -> T:
     start a thread: 0.12 ms instead of 0.05. Work inside of such work is done by the same thread: if it waited for
     another one, all threads of the pool could wait for each other.
     """
-    if getattr(_here, "works", False):
+    if caller_of_work() is not None:
         return work()
     call = _Call(work)
     try:
@@ -48,6 +48,11 @@ def uninterrupted(work: Callable[[], T]) -> T:
     if error is not None:
         raise error
     return results[0]
+
+
+def caller_of_work() -> int | None:
+    """The thread that waits for the work which this thread does; None if there is none."""
+    return getattr(_here, "caller", None)
 
 
 class _Call(Generic[T]):
@@ -80,13 +85,13 @@ class _Call(Generic[T]):
         """Do the work, unless the thread that waits has given up before."""
         if not self.has_chance():
             return
-        _here.works = True
+        _here.caller = self.thread
         try:
             self.end([self._work()], None)
         except BaseException as error:
             self.end([], error)
         finally:
-            _here.works = False
+            _here.caller = None
 
     def end(self, results: list[T], error: BaseException | None) -> None:
         """Tell the thread that waits."""
@@ -113,7 +118,7 @@ def _workers() -> ThreadPoolExecutor:
 
 
 _here = threading.local()
-"""Whether this thread does such work."""
+"""For which thread this one works."""
 
 _calls: set[_Call[Any]] = set()
 """Those that threads wait for."""

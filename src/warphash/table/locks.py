@@ -7,7 +7,7 @@ and not how many.
 
 A thread may come again while it is in a call: a handler of a signal, or of the log, calls the table. A reader may read
 again, and holds the lock until the first call ends. Any other call would wait for itself, so it is refused
-(`NestedCall`).
+(`NestedCall`). A thread that does a part of another one's call (`storage.uninterrupted`) comes again in the same way.
 
 Forks
 -----
@@ -42,6 +42,7 @@ from typing import ParamSpec, TypeVar
 from weakref import ref
 
 from ..errors import DeviceError, NestedCall, ProcessError, WarphashError
+from ..storage.uninterrupted import caller_of_work
 
 __all__ = ["LONGEST_FORK_WAIT_S", "ReadWriteLock"]
 
@@ -179,7 +180,16 @@ class ReadWriteLock:
         return not (self._writing or self._reading or self._due - {thread})
 
     def _wait_to_read(self, thread: int) -> None:
-        """Wait until a reader may go on. The caller holds the mutex."""
+        """Wait until a reader may go on. The caller holds the mutex.
+
+        Raises
+        ------
+        NestedCall
+            If a writer waits for what this thread does.
+        """
+        caller = caller_of_work()
+        if caller in self._known:
+            return self._expect_reader(caller)
         self._waiting_to_read.add(thread)
         while (self._writing or self._waiting_to_write or _FORK in self._due) and thread not in self._due:
             if not self._writing and self._may_pass_a_fork(thread):
@@ -188,7 +198,15 @@ class ReadWriteLock:
         self._waiting_to_read.discard(thread)
 
     def _wait_to_write(self, thread: int) -> None:
-        """Wait until a writer may go on. The caller holds the mutex."""
+        """Wait until a writer may go on. The caller holds the mutex.
+
+        Raises
+        ------
+        NestedCall
+            If another call of the table waits for what this thread does.
+        """
+        if caller_of_work() in self._known:
+            raise NestedCall(_NESTED)
         self._waiting_to_write.add(thread)
         while self._writing or self._reading or self._due:
             if not (self._writing or self._reading) and self._may_pass_a_fork(thread):
@@ -206,7 +224,8 @@ class ReadWriteLock:
         """
         if self._refusal is not None:
             raise self._refusal()
-        return _FORK in self._due and any(thread in lock._reading or thread in lock._writing for lock in _live())
+        threads = {thread, caller_of_work()}
+        return _FORK in self._due and any(threads & (lock._reading | lock._writing) for lock in _live())
 
     def _wait(self) -> None:
         """Let go of the mutex until another thread leaves."""
