@@ -139,3 +139,36 @@ def test_a_pipeline_gives_each_row_to_its_body(device: LateDevice, n: int, width
         assert flags.all() and sum(rows) == turn * n
     if width == 1 and n:
         assert max(device.pinned) == (FIRST if n <= 30 else PIECE)
+
+
+@pytest.mark.parametrize("way", ["upload", "small download", "large download", "pipeline"])
+def test_a_handler_that_copies_while_its_thread_waits_for_a_copy(device: LateDevice, way: str) -> None:
+    """It has pieces of its own, and what it interrupts goes on with its pieces."""
+    copies, nested = Staging(device), list[bool]()
+    nbytes = 60 if way == "small download" else 5 * PIECE
+    array, memory = np.random.default_rng(1).integers(0, 256, nbytes, dtype=np.uint8), device.allocate(nbytes)
+    bytes_at(memory.ptr, nbytes)[:] = array
+    run_to = device.run_to
+
+    def copied() -> np.ndarray:
+        out = np.zeros_like(array)
+        if way == "upload":
+            copies.upload(memory.ptr, array)
+            copies.download(memory.ptr, out)
+        elif way == "pipeline":
+            copies.pipeline([array], [out], lambda n, ins, outs: device.copy(outs[0], ins[0], n))
+        else:
+            copies.download(memory.ptr, out)
+        return out
+
+    def interrupted(place: int) -> None:
+        if (depth := len(nested)) < 3:
+            nested.append(False)
+            nested[depth] = np.array_equal(copied(), array)
+        run_to(place)
+
+    device.run_to = interrupted  # type: ignore[method-assign]
+    assert np.array_equal(copied(), array) and len(nested) == 3 and all(nested)
+    device.run_to = run_to  # type: ignore[method-assign]
+    before = len(device.pinned)
+    assert np.array_equal(copied(), array) and len(device.pinned) == before  # the pair has its turns again

@@ -4,6 +4,9 @@ A copy from ordinary memory makes the driver stage it anyway, and waits for it. 
 while the device works on the other: its copy in, its kernels and its copy out follow each other on one stream. One
 stream is enough, because the host's own copy into pinned memory is slower than the bus and the kernels together, even
 shared out over a few threads.
+
+A thread that waits for the device runs handlers of signals, and a handler may copy arrays, too. So a thread that has
+the pieces gets others for what it does meanwhile (`_Pair.turn`).
 """
 
 from __future__ import annotations
@@ -11,8 +14,9 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -59,9 +63,22 @@ class _Pair:
     """Two pieces, made when they are needed, and the lock under which one copy or pipeline has them."""
 
     def __init__(self, engine: Device) -> None:
-        self.lock = threading.Lock()
+        self._lock, self._is_taken = threading.RLock(), False
         self._engine = engine
         self._pieces: list[_Piece | None] = [None, None]
+
+    @contextmanager
+    def turn(self) -> Iterator[_Pair]:
+        """The pair, for one thread at a time; another pair for a thread that has this one."""
+        with self._lock:
+            if self._is_taken:
+                yield _Pair(self._engine)
+                return
+            try:
+                self._is_taken = True
+                yield self
+            finally:
+                self._is_taken = False
 
     def piece(self, number: int, nbytes: int) -> _Piece:
         """The piece for a part of an array. It has ``nbytes`` at least, which are `PIECE_BYTES` at most."""
@@ -76,16 +93,22 @@ class _Landing:
     """A pinned page for small arrays. Whoever holds its lock waits for the copy: nothing is in flight to it before."""
 
     def __init__(self, engine: Device) -> None:
-        self._lock = threading.Lock()
+        self._lock, self._is_taken = threading.RLock(), False
         self._engine = engine
         self._page = _Piece(engine, SMALL_BYTES)
 
     def download(self, source: int, target: npt.NDArray[np.uint8], stream: Any) -> None:
-        page, nbytes = self._page, target.size
+        nbytes = target.size
         with self._lock:
-            self._engine.copy(page.pinned.ptr, source, nbytes, stream, mark=page.mark)
-            page.mark.wait()
-            target[:] = page.pinned.array[:nbytes]
+            nested = self._is_taken
+            try:
+                self._is_taken = True
+                page = _Piece(self._engine, SMALL_BYTES) if nested else self._page
+                self._engine.copy(page.pinned.ptr, source, nbytes, stream, mark=page.mark)
+                page.mark.wait()
+                target[:] = page.pinned.array[:nbytes]
+            finally:
+                self._is_taken = nested
 
 
 class Staging:
@@ -110,10 +133,10 @@ class Staging:
             The copy is in order with other work on it.
         """
         source = _as_bytes(array)
-        with self._copies.lock:
+        with self._copies.turn() as pair:
             for number, start in enumerate(range(0, source.size, PIECE_BYTES)):
                 part = source[start : start + PIECE_BYTES]
-                piece = self._copies.piece(number, part.size)
+                piece = pair.piece(number, part.size)
                 piece.mark.wait()
                 _move(piece.pinned.array[: part.size], part)
                 self._engine.copy(target + start, piece.pinned.ptr, part.size, stream, mark=piece.mark)
@@ -124,11 +147,11 @@ class Staging:
         if target.size <= SMALL_BYTES:
             self._landing.download(source, target, stream)
             return
-        with self._copies.lock:
+        with self._copies.turn() as pair:
             landing: tuple[_Piece, npt.NDArray[np.uint8]] | None = None
             for number, start in enumerate(range(0, target.size, PIECE_BYTES)):
                 part = target[start : start + PIECE_BYTES]
-                piece = self._copies.piece(number, part.size)
+                piece = pair.piece(number, part.size)
                 piece.mark.wait()
                 self._engine.copy(piece.pinned.ptr, source + start, part.size, stream, mark=piece.mark)
                 _land(landing)
@@ -156,8 +179,8 @@ class Staging:
             return
         row_bytes = [array[:1].nbytes for array in (*inputs, *outputs)]
         items = max(1, min(n, (PIECE_BYTES - ALIGNMENT * len(row_bytes)) // sum(row_bytes)))
-        with self._pipelines.lock:
-            make = functools.partial(_Lane, self._engine, self._pipelines, row_bytes, items, stream)
+        with self._pipelines.turn() as pair:
+            make = functools.partial(_Lane, self._engine, pair, row_bytes, items, stream)
             lanes = [make(number) for number in range(1 if items == n else 2)]
             try:
                 for number, start in enumerate(range(0, n, items)):
