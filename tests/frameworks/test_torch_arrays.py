@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from warphash import HashMap
 from warphash.arrays.dlpack import DeviceArray, read_capsule
 
 torch = pytest.importorskip("torch")
@@ -40,3 +41,20 @@ def test_in(max_version: Any) -> None:
         seen = read_capsule(given.__dlpack__(max_version=max_version))
         assert (seen.ptr, seen.shape, seen.dtype) == (given.data_ptr(), tuple(given.shape), np.int64)
         assert seen.contiguous == given.is_contiguous()
+
+
+@pytest.mark.parametrize("by_plan", [False, True])
+def test_a_tensor_that_a_call_writes_to_is_one_that_has_changed(by_plan: bool) -> None:
+    """PyTorch refuses a derivative that needs what the tensor held before."""
+    keys = torch.arange(4)
+    table = HashMap.from_arrays(keys, torch.tensor([1.0, 2.0, 3.0, 4.0]), device="cpu")
+    find = table.plan(4, like=keys).find if by_plan else table.find
+    out, found, weights = torch.empty(4), torch.empty(4, dtype=torch.bool), torch.ones(4, requires_grad=True)
+    find(keys, out=out, found=found)
+    (weights * out).sum().backward()
+    assert weights.grad is not None and weights.grad.tolist() == [1.0, 2.0, 3.0, 4.0]
+    total, before = (weights * out).sum(), found._version
+    find(keys.flip(0).contiguous(), out=out, found=found)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        total.backward()
+    assert found._version > before

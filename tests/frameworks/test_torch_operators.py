@@ -206,3 +206,16 @@ def test_bad_input() -> None:
     rows = TableHandle(HashMap(("int32", (3,)), "int32", device="cpu"))
     with pytest.raises(ShapeError, match=r"keys must have shape \(\*s, 3\), got \(4, 2\)"):
         rows.contains(torch.zeros(4, 2, dtype=torch.int32))
+
+
+def test_a_handle_that_was_made_in_inference_mode() -> None:
+    """Its state is written to in any mode."""
+    table = HashSet("int64", device="cpu")
+    with torch.inference_mode():
+        handle = TableHandle(table)
+
+    def step(keys: Any) -> Any:
+        handle.insert(keys)
+        return handle.contains(keys)
+
+    assert compiled(step, "aot_eager")(torch.arange(5)).all() and len(table) == 5

@@ -63,9 +63,11 @@ class Form:
     address
         ``address(array)`` answers the address of an array of this form, if its adapter can compare quickly. None for
         any other array: then `see` either takes the array or says what is wrong.
+    note_write
+        ``note_write(array)`` tells the library of such an array that the call writes to it; None if it need not know.
     """
 
-    __slots__ = ("_is_written", "_of", "_what", "address", "dtype", "like", "shape")
+    __slots__ = ("_is_written", "_of", "_what", "address", "dtype", "like", "note_write", "shape")
 
     def __init__(
         self,
@@ -81,6 +83,7 @@ class Form:
         self._what, self._is_written, self._of = what, is_written, of
         compare = getattr(like.library, "addresses", None)
         self.address: Callable[[Any], int | None] = compare(like, shape, dtype, is_written) if compare else _unknown
+        self.note_write: Callable[[Any], None] | None = getattr(like.library, "note_write", None)
 
     def see(self, array: Any) -> ArrayView:
         """View an array of this form.
@@ -112,6 +115,13 @@ class Form:
                 f"{what} must be an array of {like.kind} that is contiguous, aligned and can be written to, got "
                 f"{type(array).__name__}: {mend}"
             )
+        return seen
+
+    def see_to_write(self, array: Any) -> ArrayView:
+        """As `see`, of an array that the call then writes to."""
+        seen = self.see(array)
+        if self.note_write is not None:
+            self.note_write(array)
         return seen
 
     @property

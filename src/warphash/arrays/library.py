@@ -166,6 +166,9 @@ class Library(Protocol):
     the places where ``fits``, and a row of NumPy's to the others. ``is_captured()`` answers whether a CUDA graph
     captures the work of the library.
 
+    An adapter of a library that keeps what a call has read, for a derivative, has ``note_write(array)``: a call writes
+    to the array.
+
     An adapter of a library that has a current stream may also have ``is_on_gpu(array)``, and ``on_stream(handle,
     index)``, a context in which that stream of a GPU is the current one.
 

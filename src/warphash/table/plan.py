@@ -141,6 +141,10 @@ class _Plan(Generic[K]):
             or meet(values_at, value_bytes, found_at, n)
         ):
             return self._look_up_seen(keys, form, out, found, absent)
+        if (note_write := self._found.note_write) is not None:
+            for given in (out, found):
+                if given is not None:
+                    note_write(given)
         self._parts.lookups.find_at(at, n, values_at, found_at, absent, stream)
         return values, flags
 
@@ -168,6 +172,8 @@ class _Plan(Generic[K]):
             return self._update_seen(keys, values, added, op, unique)
         if meet(at, self._key_bytes, added_at, self._n) or meet(values_at, self._value_bytes, added_at, self._n):
             return self._update_seen(keys, values, added, op, unique)
+        if added is not None and (note_write := self._added.note_write) is not None:
+            note_write(added)
         if front.like is None:
             front.note_kind(self._like)
         made_at, _own = (added_at, None) if added is None else self._parts.updates.flags_at(added_at, self._n)
@@ -194,7 +200,7 @@ class _Plan(Generic[K]):
     def _to_write(self, form: Form, given: Any, like: ArrayView) -> ArrayView:
         """The given array, checked; or a new one."""
         if given is not None:
-            return form.see(given)
+            return form.see_to_write(given)
         return like.library.empty(like, form.shape, form.dtype, self._engine)
 
 

@@ -63,7 +63,9 @@ class Registered:
     def __init__(self, table: Any) -> None:
         self.table = table
         self.number = next(_numbers)
-        self.state = torch.zeros(1, dtype=torch.uint8, device=table.device if table.device[:4] == "cuda" else "cpu")
+        place = table.device if table.device[:4] == "cuda" else "cpu"
+        with torch.inference_mode(False):  # all handles share the state, and operators write to it in any mode
+            self.state = torch.zeros(1, dtype=torch.uint8, device=place)
 
 
 _by_number: WeakValueDictionary[int, Registered] = WeakValueDictionary()
