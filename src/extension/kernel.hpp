@@ -29,7 +29,7 @@ class Kernel {
     const unsigned threads = n >= threads_ ? threads_ : static_cast<unsigned>((n + 31) / 32 * 32);
     const std::uint64_t blocks = std::min<std::uint64_t>((n + threads - 1) / threads, most_blocks_);
     Streams* const streams = nb::inst_ptr<Streams>(streams_);
-    const nb::gil_scoped_release release;
+    const WithoutInterpreter without;
     return streams->launch(function_, static_cast<unsigned>(blocks), threads, table, batch, stream);
   }
 

@@ -115,8 +115,8 @@ class KnownBatch {
     std::size_t at = made + 2;
     for (std::size_t i = 0; i < given_.size(); ++i) {
       if (i && !nb::handle(arrays[i]).attr("shape").equal(shape)) return nb::none();
-      const std::uint64_t address = given_[i].address(arrays[i]);
-      if (address & slack_) return nb::none();
+      const std::uint64_t address = address_or_none(given_[i], arrays[i]);
+      if (!address || address & slack_) return nb::none();
       put(seen, at++, nb::int_(address));
     }
     const auto stream = nb::cast<std::int64_t>(stream_());
@@ -134,6 +134,15 @@ class KnownBatch {
   }
 
  private:
+  // 0 for an array without memory. PyTorch raises RuntimeError for a tensor that it transforms.
+  static std::uint64_t address_or_none(const KnownArrays& known, nb::handle array) {
+    try {
+      return known.address(array);
+    } catch (const nb::python_error& error) {
+      if (!error.matches(PyExc_RuntimeError)) throw;
+      return 0;
+    }
+  }
   // Calls the function at the front with a shape, and with what is behind the function.
   static nb::object made_by(const std::vector<nb::object>& call, const nb::object& shape) {
     std::vector<PyObject*> arguments{shape.ptr()};

@@ -2,8 +2,6 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +12,7 @@
 #include "levels.hpp"
 #include "memory.hpp"
 #include "thread_pool.hpp"
+#include "without_interpreter.hpp"
 
 namespace nb = nanobind;
 using warphash_cpu::Entry;
@@ -112,26 +111,6 @@ std::uintptr_t entry(std::uintptr_t entries, const std::string& name) {
     if (e->name && name == e->name) return reinterpret_cast<std::uintptr_t>(e);
   throw nb::key_error(("no operation is compiled under the name " + name).c_str());
 }
-
-// Releases the interpreter's lock, and takes it again. If the interpreter ends meanwhile, Python before 3.14 unwinds a
-// daemon thread that asks for the lock, and C++ would end the process at the first function that does not throw. Such a
-// thread sleeps until the process ends, as in Python 3.14.
-class WithoutInterpreter {
- public:
-  WithoutInterpreter() : state_(PyEval_SaveThread()) {}
-  ~WithoutInterpreter() {
-    try {
-      PyEval_RestoreThread(state_);
-    } catch (const abi::__forced_unwind&) {
-      for (;;) pause();
-    }
-  }
-  WithoutInterpreter(const WithoutInterpreter&) = delete;
-  WithoutInterpreter& operator=(const WithoutInterpreter&) = delete;
-
- private:
-  PyThreadState* const state_;
-};
 
 constexpr std::uint64_t kLeastElements = 1 << 13, kLeastBytes = 1 << 21;  // of a thread
 // So many ranges that others do the work of a thread that is late or slow: the most are of kElementsOfRange at least. Two

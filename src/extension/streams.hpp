@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <mutex>
 
+#include "without_interpreter.hpp"
+
 namespace nb = nanobind;
 
 using Status = int;             // of the driver; 0 is success
@@ -73,7 +75,7 @@ class Turn {
  public:
   explicit Turn(std::recursive_mutex& mutex) : mutex_(mutex) {
     if (mutex_.try_lock()) return;
-    nb::gil_scoped_release release;
+    const WithoutInterpreter without(&mutex_);
     mutex_.lock();
   }
   ~Turn() { mutex_.unlock(); }
@@ -122,7 +124,7 @@ class Streams {
     check(context);
     if (captures(handle)) return answer(given, 1, number.ptr());
     if (!is_last(handle)) {
-      nb::gil_scoped_release release;  // the driver waits for room in its queue
+      const WithoutInterpreter without(&mutex_);  // the driver waits for room in its queue
       follow(handle);
     }
     const Close close{*this, handle};
@@ -143,7 +145,7 @@ class Streams {
   // Frees memory of a pool behind the last operation. It may come in the middle of another operation's turn, when the
   // collector runs there, and takes no turn on a stream itself.
   Status free(Handle memory) {
-    const nb::gil_scoped_release release;
+    const WithoutInterpreter without;
     const std::lock_guard lock(mutex_);
     const Context context(*this);
     return context.status() ? context.status() : driver_.free(memory, lasting());
@@ -163,7 +165,7 @@ class Streams {
 
   // Waits for an event. Other threads of Python go on, and operations of the engine, too.
   Status wait(Handle event) {
-    const nb::gil_scoped_release release;
+    const WithoutInterpreter without;
     return driver_.wait_for_event(event);
   }
 
@@ -177,7 +179,7 @@ class Streams {
     const Context context(*this);
     check(context);
     if (captures(handle)) return handle;
-    const nb::gil_scoped_release release;
+    const WithoutInterpreter without(&mutex_);
     if (!is_last(handle)) follow(handle);
     if (may_vanish(handle)) {
       driver_.record_event(event_, handle);  // behind what another library gave the stream, too
@@ -256,7 +258,7 @@ class Streams {
   template <class Operation>
   Status in_order(nb::handle stream, Operation&& operation) {
     const Handle handle = handle_of(stream);
-    const nb::gil_scoped_release release;
+    const WithoutInterpreter without;
     return turn(handle, operation);
   }
 
@@ -279,7 +281,7 @@ class Streams {
     Handle stream;
     ~Close() {
       if (!streams.may_vanish(stream)) return;
-      nb::gil_scoped_release release;
+      const WithoutInterpreter without(&streams.mutex_);
       streams.driver_.record_event(streams.event_, stream);
     }
   };
@@ -291,8 +293,9 @@ class Streams {
     throw nb::python_error();
   }
 
-  // Whether the last operation was on this stream. The per-thread stream is another stream in every thread.
-  bool is_last(Handle stream) const { return stream == last_ && stream != kPerThreadStream; }
+  // Whether the last operation surely was on this stream. The number of a stream that is gone may be that of a new stream,
+  // while the work of the old one is under way. The per-thread stream is another stream in every thread.
+  bool is_last(Handle stream) const { return stream == last_ && !may_vanish(stream); }
 
   bool may_vanish(Handle stream) const { return stream != own_ && stream != kLegacyStream; }
 

@@ -269,6 +269,12 @@ def test_tensors_that_have_no_memory_of_their_own() -> None:
     table = HashSet("i8", device="cpu")
     with pytest.raises(DtypeError, match="as by vmap"):
         torch.vmap(table.contains)(torch.tensor([[1, 2]]))
+    freed = torch.tensor([1, 2])
+    freed.untyped_storage().resize_(0)
+    for call in (lambda: table.contains(freed), lambda: torch.func.functionalize(table.contains)(plain)):
+        with pytest.raises(DtypeError, match="got one that has none"):
+            call()
+    assert table.contains(torch.zeros(0, dtype=torch.int64)).shape == (0,)
     with pytest.raises(WarphashError, match="on meta"):
         table.contains(torch.zeros(2, dtype=torch.int64, device="meta"))
 

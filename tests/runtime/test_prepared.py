@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -54,3 +56,22 @@ def test_a_word_for_each_place(words: tuple[int, ...]) -> None:
     with pytest.raises(TypeError, match="a word for each place"):
         prepared.run(64, None, *words)
     assert not driver.launches
+
+
+def test_a_process_ends_beside_a_wait() -> None:
+    """Before 3.14, Python unwinds daemon threads that ask for its lock when it ends."""
+    code = """
+import ctypes, threading, time
+from warphash.runtime.cuda import _streams
+libc = ctypes.CDLL(None)
+getpid, usleep = (ctypes.cast(getattr(libc, name), ctypes.c_void_p).value for name in ("getpid", "usleep"))
+streams = _streams.Streams((getpid,) * 11 + (usleep,), 0, 88, 0, False, lambda status: None)
+def wait():
+    while True:
+        streams.wait(2000)
+for _ in range(4):
+    threading.Thread(target=wait, daemon=True).start()
+time.sleep(0.2)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert (run.returncode, run.stderr) == (0, "")

@@ -12,6 +12,7 @@ import pytest
 
 import warphash
 from support.cases import design_names
+from support.inside import parts_of
 from support.small import KEYS, VALUES, N, unchanged
 from warphash import (
     DeviceError,
@@ -24,6 +25,7 @@ from warphash import (
     TableFull,
     WarphashError,
 )
+from warphash.arrays.view import view
 
 Array = np.ndarray
 
@@ -566,3 +568,11 @@ def test_keys_that_may_be_columns_or_rows(table: Any, library: str) -> None:
 def test_lists_of_rows_and_of_single_arrays_of_no_axis_are_keys() -> None:
     assert HashSet.from_arrays([[1, 2], [3, 4], [1, 2]], device="cpu").key_dtype.shape == (2,)
     assert sorted(HashSet.from_arrays([np.array(3), np.int64(5)], device="cpu").keys().tolist()) == [3, 5]
+
+
+def test_an_error_of_the_table_itself_names_no_keys() -> None:
+    table, keys = HashSet("int64", device="cpu"), np.array([100, 101])
+    front = parts_of(table).front
+    error = TableFull("no room")
+    assert front.naming_keys(error, view(keys)) is error
+    assert front.naming_keys(TableFull("no room", np.array([1])), view(keys)).keys.tolist() == [101]

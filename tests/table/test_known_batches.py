@@ -20,7 +20,7 @@ from warphash.runtime.cuda import _streams  # type: ignore[attr-defined]
 from warphash.storage.lookup import NO_FIELDS
 from warphash.storage.word_rows import WordRows
 from warphash.table.front import PRESENCE
-from warphash.table.known_batches import KnownLookups, known_lookups, known_updates, share
+from warphash.table.known_batches import KnownLookups, known_lookups, known_updates, share, shared
 from warphash.table.lookups import Lookups
 from warphash.table.updates import Updates
 
@@ -106,6 +106,7 @@ def test_pairs_that_do_not_fit_go_the_usual_way(values: Any) -> None:
         Array((5,), "i4"),
         Array((5,), is_dense=False),
         Array((5,), at=4098),  # not aligned
+        Array((5,), at=0),  # without memory
         Array(()),
         Array((0,)),
         Array((5, 1)),
@@ -159,6 +160,30 @@ def test_an_error_of_an_array_comes_out() -> None:
     broken = _streams.KnownArrays(Broken, ((("dtype",), "u4"),), ("data", "ptr"))
     with pytest.raises(ZeroDivisionError):
         _streams.KnownBatch([broken], lambda: 0, [None, (Array,)], 3, 10).see(Broken((5,)))
+
+
+def test_an_array_that_is_transformed_goes_the_usual_way() -> None:
+    """As a tensor under PyTorch's vmap, which raises RuntimeError when it is asked for its address."""
+
+    class Transformed(SimpleNamespace):
+        @property
+        def ptr(self) -> int:
+            raise RuntimeError("no address")
+
+    array = Array((5,))
+    array.data = Transformed()
+    assert lookups().see(array) is None
+
+
+def test_a_table_of_rows_knows_what_no_table_of_numbers_knows() -> None:
+    """Rows of one item have the type of an item, and a shape of their own."""
+    numbers, rows = (HashMap("int64", value, device="cpu") for value in ("int32", ("int32", (1,))))
+    known = KnownLookups(lambda *arrays: None, lambda *given: -1)
+    for table, is_shared in ((rows, False), (numbers, True)):
+        parts = parts_of(table)
+        share(parts.facts, parts.front, known, "find")
+        assert (shared(parts.facts, parts.front, "find") is known) is is_shared
+    parts_of(numbers).facts.known.clear()
 
 
 def test_an_error_of_a_maker_comes_out() -> None:

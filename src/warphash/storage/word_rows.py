@@ -196,6 +196,8 @@ class WordRows:
         try:
             self.store.update(left.batch)
         except TableFull as error:
+            if error.keys is None:  # of the table itself
+                raise
             raise TableFull(str(error), left.originals(error.keys)) from error
         if batch.flags:
             left.spread(batch)

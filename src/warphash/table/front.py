@@ -326,7 +326,7 @@ class Front:
                 f"{what}= takes rows of a fixed width, and rows of type {column.name} have none: leave {what}= out"
             )
         form = Form(like, keys.batch + column.shape, column.dtype, what, is_written=True, of=OF_THE_KEYS)
-        seen = form.see(given)
+        seen = form.see_to_write(given)
         rows = seen if len(keys.batch) == 1 else as_rows(seen, column.shape)
         assert rows is not None
         return rows
@@ -390,5 +390,10 @@ class Front:
             raise self.naming_keys(error, ins[0]) from None
 
     def naming_keys(self, error: TableFull, keys: ArrayView) -> TableFull:
-        """The error with keys of a batch instead of the numbers of their elements. The caller holds the lock."""
+        """The error with keys of a batch instead of the numbers of their elements. The caller holds the lock.
+
+        An error of the table itself, which is of no batch, is answered as it is.
+        """
+        if error.keys is None:
+            return error
         return TableFull(str(error), self.key.named(self.transfer.on_host(keys)[error.keys]))

@@ -61,9 +61,10 @@ def share(facts: Facts, front: Front, known: Any, *which: Any) -> None:
 
 
 def _types(front: Front) -> list[Any]:
-    """The types of keys and values; none if some have no plain type."""
+    """The types of keys and values; none if some have no plain type, or an axis of their own."""
     columns = front.stored
-    return [column.dtype for column in columns] if all(type(column) is Column for column in columns) else []
+    plain = all(type(column) is Column and not column.shape for column in columns)
+    return [column.dtype for column in columns] if plain else []
 
 
 def known_lookups(

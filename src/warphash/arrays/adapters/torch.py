@@ -46,7 +46,7 @@ class TorchLibrary:
             shape = tuple(tensor.shape)
         except RuntimeError as error:
             _refuse_nested(tensor)
-            raise _without_memory(error) from None
+            raise _without_memory(f"answers {type(error).__name__} ({error})") from None
         if shape and shape[0] > MAX_ROWS:
             refuse_rows(shape[0])
         if tensor.layout != sys.modules["torch"].strided:
@@ -58,9 +58,12 @@ class TorchLibrary:
         if tensor.is_cuda:
             device, stream = _device_and_stream(place.index)
             try:
-                return array_view((tensor.data_ptr(), shape, dtype, device, stream(), tensor, None, self, None, place))
+                at = tensor.data_ptr()
             except RuntimeError as error:
-                raise _without_memory(error) from None
+                raise _without_memory(f"answers {type(error).__name__} ({error})") from None
+            if not at and tensor.numel():
+                raise _without_memory("has none")
+            return array_view((at, shape, dtype, device, stream(), tensor, None, self, None, place))
         if place.type == "meta":
             raise DeviceError(
                 "expected a tensor on cpu or cuda, got one on meta, which has no values: give one that has"
@@ -70,7 +73,9 @@ class TorchLibrary:
         try:
             host = tensor.detach().numpy()
         except RuntimeError as error:
-            raise _without_memory(error) from None
+            raise _without_memory(f"answers {type(error).__name__} ({error})") from None
+        if not tensor.data_ptr() and tensor.numel():
+            raise _without_memory("has none")
         return array_view((address_of(host), shape, dtype, "cpu", None, tensor, host, self, None, place))
 
     def empty(self, like: ArrayView, shape: Shape, dtype: Dtype, allocator: Allocator | None) -> ArrayView:
@@ -98,6 +103,10 @@ class TorchLibrary:
         out, answers = out.view(bits), answers.view(bits)  # PyTorch does less with unsigned integers
         out[...] = torch.from_numpy(row.copy()).view(bits).to(out.device)
         out[fits] = answers
+
+    def note_write(self, tensor: Any) -> None:
+        """Have PyTorch refuse a derivative that needs what the tensor held before."""
+        sys.modules["torch"].autograd.graph.increment_version(tensor)
 
     def is_captured(self) -> bool:
         """As `Library`."""
@@ -134,8 +143,11 @@ class TorchLibrary:
                 and not (is_written and tensor.requires_grad)
                 and not tensor.__dict__
             ):
-                at: int = tensor.data_ptr()
-                return None if at & slack else at
+                try:
+                    at: int = tensor.data_ptr()
+                except RuntimeError:  # of a tensor that PyTorch transforms, which `see` refuses
+                    return None
+                return None if at & slack or not at else at
             return None
 
         return address
@@ -203,10 +215,10 @@ def _refuse_nested(tensor: Any) -> None:
         )
 
 
-def _without_memory(error: RuntimeError) -> DtypeError:
+def _without_memory(what_it_does: str) -> DtypeError:
     return DtypeError(
-        f"expected a tensor with memory of its own, got one that answers {type(error).__name__} ({error}): call the "
-        "table outside of functions that PyTorch transforms, as by vmap, or by warphash.torch inside of torch.compile"
+        f"expected a tensor with memory of its own, got one that {what_it_does}: call the table outside of functions "
+        "that PyTorch transforms, as by vmap or functionalize, or by warphash.torch inside of torch.compile"
     )
 
 
