@@ -31,7 +31,7 @@ struct LaunchConfig {
 static_assert(sizeof(LaunchConfig) == 56);
 
 constexpr int kProgrammaticStreamSerialization = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-constexpr Handle kLegacyStream = 1, kPerThreadStream = 2;
+constexpr Handle kLegacyStream = 1;
 
 // Most lanes of a kernel that may begin while the kernel before ends. An early begin saves a microsecond. But a
 // multiprocessor that is never idle between two kernels keeps the division of its memory into cache and shared memory.

@@ -143,7 +143,7 @@ def test_a_pipeline_gives_each_row_to_its_body(device: LateDevice, n: int, width
 
 @pytest.mark.parametrize("way", ["upload", "small download", "large download", "pipeline"])
 def test_a_handler_that_copies_while_its_thread_waits_for_a_copy(device: LateDevice, way: str) -> None:
-    """It has pieces of its own, and what it interrupts goes on with its pieces."""
+    """The handler gets pieces of its own, and the copy that waits keeps its pieces."""
     copies, nested = Staging(device), list[bool]()
     nbytes = 60 if way == "small download" else 5 * PIECE
     array, memory = np.random.default_rng(1).integers(0, 256, nbytes, dtype=np.uint8), device.allocate(nbytes)

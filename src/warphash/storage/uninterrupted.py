@@ -118,7 +118,7 @@ def _workers() -> ThreadPoolExecutor:
 
 
 _here = threading.local()
-"""For which thread this one works."""
+"""``caller``: the thread that waits for the work of this thread."""
 
 _calls: set[_Call[Any]] = set()
 """Those that threads wait for."""

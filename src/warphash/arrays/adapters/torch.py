@@ -46,7 +46,7 @@ class TorchLibrary:
             shape = tuple(tensor.shape)
         except RuntimeError as error:
             _refuse_nested(tensor)
-            raise _without_memory(f"answers {type(error).__name__} ({error})") from None
+            raise _without_memory(error) from None
         if shape and shape[0] > MAX_ROWS:
             refuse_rows(shape[0])
         if tensor.layout != sys.modules["torch"].strided:
@@ -60,9 +60,9 @@ class TorchLibrary:
             try:
                 at = tensor.data_ptr()
             except RuntimeError as error:
-                raise _without_memory(f"answers {type(error).__name__} ({error})") from None
+                raise _without_memory(error) from None
             if not at and tensor.numel():
-                raise _without_memory("has none")
+                raise _without_memory()
             return array_view((at, shape, dtype, device, stream(), tensor, None, self, None, place))
         if place.type == "meta":
             raise DeviceError(
@@ -73,9 +73,9 @@ class TorchLibrary:
         try:
             host = tensor.detach().numpy()
         except RuntimeError as error:
-            raise _without_memory(f"answers {type(error).__name__} ({error})") from None
+            raise _without_memory(error) from None
         if not tensor.data_ptr() and tensor.numel():
-            raise _without_memory("has none")
+            raise _without_memory()
         return array_view((address_of(host), shape, dtype, "cpu", None, tensor, host, self, None, place))
 
     def empty(self, like: ArrayView, shape: Shape, dtype: Dtype, allocator: Allocator | None) -> ArrayView:
@@ -215,9 +215,10 @@ def _refuse_nested(tensor: Any) -> None:
         )
 
 
-def _without_memory(what_it_does: str) -> DtypeError:
+def _without_memory(error: RuntimeError | None = None) -> DtypeError:
+    got = "has none" if error is None else f"answers {type(error).__name__} ({error})"
     return DtypeError(
-        f"expected a tensor with memory of its own, got one that {what_it_does}: call the table outside of functions "
+        f"expected a tensor with memory of its own, got one that {got}: call the table outside of functions "
         "that PyTorch transforms, as by vmap or functionalize, or by warphash.torch inside of torch.compile"
     )
 

@@ -59,26 +59,36 @@ class _Piece:
         self.mark = engine.mark()
 
 
+class _Turns:
+    """The turns of threads, each of which waits for the one before."""
+
+    def __init__(self) -> None:
+        self._lock, self._is_taken = threading.RLock(), False
+
+    @contextmanager
+    def turn(self) -> Iterator[bool]:
+        """A turn: whether its thread has an earlier turn, which a handler of a signal has interrupted."""
+        with self._lock:
+            is_nested = self._is_taken
+            try:
+                self._is_taken = True
+                yield is_nested
+            finally:
+                self._is_taken = is_nested
+
+
 class _Pair:
-    """Two pieces, made when they are needed, and the lock under which one copy or pipeline has them."""
+    """Two pieces, made when they are needed, for one copy or pipeline at a time."""
 
     def __init__(self, engine: Device) -> None:
-        self._lock, self._is_taken = threading.RLock(), False
-        self._engine = engine
+        self._turns, self._engine = _Turns(), engine
         self._pieces: list[_Piece | None] = [None, None]
 
     @contextmanager
     def turn(self) -> Iterator[_Pair]:
         """The pair, for one thread at a time; another pair for a thread that has this one."""
-        with self._lock:
-            if self._is_taken:
-                yield _Pair(self._engine)
-                return
-            try:
-                self._is_taken = True
-                yield self
-            finally:
-                self._is_taken = False
+        with self._turns.turn() as is_nested:
+            yield _Pair(self._engine) if is_nested else self
 
     def piece(self, number: int, nbytes: int) -> _Piece:
         """The piece for a part of an array. It has ``nbytes`` at least, which are `PIECE_BYTES` at most."""
@@ -90,25 +100,19 @@ class _Pair:
 
 
 class _Landing:
-    """A pinned page for small arrays. Whoever holds its lock waits for the copy: nothing is in flight to it before."""
+    """A pinned page for small arrays. Whoever has a turn waits for the copy: nothing is in flight there before."""
 
     def __init__(self, engine: Device) -> None:
-        self._lock, self._is_taken = threading.RLock(), False
-        self._engine = engine
+        self._turns, self._engine = _Turns(), engine
         self._page = _Piece(engine, SMALL_BYTES)
 
     def download(self, source: int, target: npt.NDArray[np.uint8], stream: Any) -> None:
         nbytes = target.size
-        with self._lock:
-            nested = self._is_taken
-            try:
-                self._is_taken = True
-                page = _Piece(self._engine, SMALL_BYTES) if nested else self._page
-                self._engine.copy(page.pinned.ptr, source, nbytes, stream, mark=page.mark)
-                page.mark.wait()
-                target[:] = page.pinned.array[:nbytes]
-            finally:
-                self._is_taken = nested
+        with self._turns.turn() as is_nested:
+            page = _Piece(self._engine, SMALL_BYTES) if is_nested else self._page
+            self._engine.copy(page.pinned.ptr, source, nbytes, stream, mark=page.mark)
+            page.mark.wait()
+            target[:] = page.pinned.array[:nbytes]
 
 
 class Staging:
